@@ -1,0 +1,52 @@
+# Every target sets up .venv by itself; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+export JUPYTER_PLATFORM_DIRS = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test notebooks lab lint bench clean
+
+help: ## list the targets
+	@echo "What the Server Sees: make TARGET"
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(STAMP): requirements.txt pyproject.toml
+	@echo "== setting up $(VENV) from requirements.txt (once; a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+setup: $(STAMP) ## create .venv with everything the book needs
+
+book: $(STAMP) ## render the book to _build/html
+	@echo "== rendering the book from the stored outputs"
+	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
+	@echo "== done: open _build/html/index.html"
+
+test: $(STAMP) ## unit tests, then every notebook under nbval
+	@echo "== lint"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@echo "== unit tests"
+	@$(BIN)/python -m pytest tests
+	@echo "== notebooks, executed and compared with their stored outputs"
+	@$(BIN)/python -m pytest --nbval-lax --nbval-current-env notebooks
+	@echo "== done: all tests passed"
+
+notebooks: $(STAMP) ## execute every notebook in order and store its outputs
+	@$(BIN)/python tests/execute_notebooks.py
+
+lab: $(STAMP) ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab notebooks
+
+bench: $(STAMP) ## print the figures the README and the book claim
+	@$(BIN)/python benchmarks/quality.py
+
+lint: $(STAMP) ## format and lint
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+clean: ## remove the rendered book
+	@rm -rf _build
+	@echo "removed _build"

@@ -1,0 +1,316 @@
+"""`smelib attack` and `smelib audit`: the kernel from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from smelib import attacks, data, labels, models
+from smelib.federated import local_update
+from smelib.metrics import evaluate
+from smelib.types import InputError, Params, Protocol, Reconstruction, Update, nearest
+from smelib.version import __version__
+
+# How many steps a method takes by default: the papers', and for the built-in photographs, whose
+# network is larger, as many as two CPU cores do within a minute.
+STEPS = {"dlg": 100, "ig": 1000, "sme": 1000, "dlfa": 400}
+PHOTO_STEPS = {**STEPS, "ig": 400, "sme": 400, "dlfa": 100}
+
+
+class _Parser(argparse.ArgumentParser):
+    """One sentence and exit code 2, without the usage text in front of it."""
+
+    def error(self, message: str) -> None:
+        self.exit(2, f"smelib: {message}; see '{self.prog} --help'.\n")
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    try:
+        c, h, w = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise InputError(f"--dataset-shape {text!r}: write it like 1x28x28 (CxHxW).") from None
+    if min(c, h, w) < 1:
+        raise InputError(f"--dataset-shape {text!r}: every side must be at least 1.")
+    return c, h, w
+
+
+def read_weights(path: str, what: str) -> tuple[Params, dict[str, str]]:
+    """Weights and notes of a safetensors file; nothing in it is ever executed."""
+    if not Path(path).is_file():
+        raise InputError(f"--{what} {path!r}: there is no such file.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return weights, file.metadata() or {}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(
+            f"--{what} {path!r} is not a whole safetensors file ({error}); copy it again."
+        ) from None
+
+
+def _write(folder: Path, update: Update, found: Reconstruction, result: dict, notes: dict) -> None:
+    """All files of a run, prepared beside the folder and moved in whole."""
+    from smelib import viz
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".smelib-") as scratch:
+        room = Path(scratch)
+        for name, weights in (("w0", update.before), ("wT", update.after)):
+            contiguous = {k: v.contiguous() for k, v in weights.items()}
+            save_file(contiguous, room / f"{name}.safetensors", metadata=notes)
+        images = {"images": found.images.contiguous(), "labels": found.labels}
+        save_file(images, room / "images.safetensors")
+        viz.save_grid(found.images, room / "images.png")
+        (room / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+        folder.mkdir(exist_ok=True)
+        for file in sorted(room.iterdir()):
+            os.replace(file, folder / file.name)
+
+
+def _labels(
+    given: str, network: models.Network, update: Update, protocol: Protocol | None, seed: int
+) -> torch.Tensor:
+    """Labels typed as a list, or recovered from the update."""
+    if given != "recovered":
+        try:
+            typed = torch.tensor([int(part) for part in given.split(",")])
+        except ValueError:
+            raise InputError(
+                f"--labels {given!r}: write 'recovered' or a list like 3,1,4."
+            ) from None
+        return attacks.check_labels(typed, update, network.classes)
+    return labels.recover(network, update, protocol, seed=seed)
+
+
+def _invert(
+    method: str,
+    network: models.Network,
+    update: Update,
+    known: torch.Tensor,
+    protocol: Protocol | None,
+    options: dict,
+) -> Reconstruction:
+    """The chosen attack with the extra knowledge that it, and only it, needs."""
+    extra: dict = {}
+    if method in ("dlfa", "dlg"):
+        if protocol is None:
+            raise InputError(
+                f"{method} needs the client's training: add --epochs, --batch-size and --lr."
+            )
+        extra = {"protocol": protocol} if method == "dlfa" else {"lr": protocol.lr}
+    if method == "dlg" and protocol.steps(update.samples) != 1:
+        raise InputError("dlg inverts a single step: use --epochs 1 and --batch-size >= --samples.")
+    return attacks.ATTACKS[method](network, update, known, **extra, **options)
+
+
+def _options(args: argparse.Namespace, steps: int) -> dict:
+    if steps < 1:
+        raise InputError(f"--steps {steps}: an attack needs at least one.")
+    if args.restarts < 1:
+        raise InputError(f"--restarts {args.restarts}: an attack needs at least one start.")
+    return {
+        "steps": steps,
+        "seed": args.seed,
+        "restarts": args.restarts,
+        "device": args.device,
+        "progress": None if not args.json else False,
+    }
+
+
+def _say(result: dict, as_json: bool, out: str | None) -> None:
+    if as_json:
+        print(json.dumps(result))
+        return
+    where = f"{result['method'].upper()} on {result['samples']} images, {result['steps']} steps"
+    print(f"{where} in {result['seconds']:.1f} s on {result['device']}")
+    if "psnr" in result:
+        print(f"  PSNR {result['psnr']:.1f} dB, SSIM {result['ssim']:.2f}")
+    at = "" if result["alpha"] is None else f", alpha = {result['alpha']:.3f}"
+    print(f"  gradient mismatch L_sim = {result['l_sim']:.4f}{at}")
+    if result["stopped"] != "finished":
+        print(f"  {result['stopped']}")
+    print(f"  pictures and weights in {out}" if out else "  add --out DIR to save the pictures")
+
+
+def _result(
+    args: argparse.Namespace, found: Reconstruction, update: Update, **more: object
+) -> dict:
+    return {
+        "method": args.method,
+        "network": args.network,
+        "samples": update.samples,
+        "seed": args.seed,
+        **more,
+        "steps": found.steps,
+        "l_sim": found.similarity,
+        "alpha": found.alpha,
+        "seconds": round(found.seconds, 3),
+        "device": found.device,
+        "labels": found.labels.tolist(),
+        "stopped": found.stopped,
+        "version": __version__,
+    }
+
+
+def attack(args: argparse.Namespace) -> dict:
+    """Play client and adversary: draw a client, train it, invert its update, score the result."""
+    _known_names(args)
+    if args.samples < 1:
+        raise InputError(f"--samples {args.samples}: a client needs at least 1.")
+    protocol = Protocol(args.epochs, args.batch_size or args.samples, args.lr)
+    table = PHOTO_STEPS if args.dataset == "photos" else STEPS
+    steps = table[args.method] if args.steps is None else args.steps
+    options = _options(args, steps)
+    client = data.client(
+        args.dataset,
+        args.samples,
+        seed=args.seed,
+        distinct_labels=args.distinct_labels,
+        root=args.data_root,
+        download=args.download,
+    )
+    network = models.build(
+        args.network, client.shape, client.classes, init=args.init, seed=args.seed
+    )
+    update = local_update(network, client, protocol, seed=args.seed)
+    # Sorted: an adversary who knows the labels knows no order, and `audit` finds the same images.
+    in_order = ",".join(map(str, client.labels.sort().values.tolist()))
+    given = in_order if args.labels == "known" else args.labels
+    known = _labels(given, network, update, protocol, args.seed)
+    found = _invert(args.method, network, update, known, protocol, options)
+    score = evaluate(found.images, client.images)
+    result = _result(
+        args,
+        found,
+        update,
+        dataset=args.dataset,
+        epochs=protocol.epochs,
+        batch_size=protocol.batch_size,
+        lr=protocol.lr,
+        init=args.init,
+        psnr=round(score.psnr, 4),
+        ssim=round(score.ssim, 4),
+        labels_from=args.labels,
+    )
+    if args.out:
+        shape = "x".join(map(str, client.shape))
+        notes = {"network": args.network, "shape": shape, "classes": str(client.classes)}
+        _write(Path(args.out), update, found, result, notes)
+    return result
+
+
+def audit(args: argparse.Namespace) -> dict:
+    """Invert an update of your own system: two weight files and what a server knows."""
+    _known_names(args)
+    before, after = (read_weights(getattr(args, k), k)[0] for k in ("before", "after"))
+    update = Update(before, after, args.samples)
+    shape = _shape(args.dataset_shape)
+    network = models.build(args.network, shape, args.classes)
+    update = network.own(update)
+    update.check()
+    given = (args.epochs, args.batch_size, args.lr)
+    protocol = None
+    if args.epochs is not None or args.batch_size is not None:
+        if None in given:
+            raise InputError("give --epochs, --batch-size and --lr together, or none of them.")
+        protocol = Protocol(*given)
+    options = _options(args, STEPS[args.method] if args.steps is None else args.steps)
+    known = _labels(args.labels, network, update, protocol, args.seed)
+    found = _invert(args.method, network, update, known, protocol, options)
+    result = _result(args, found, update, shape=list(shape), classes=args.classes)
+    if args.out:
+        notes = {"network": args.network, "shape": args.dataset_shape, "classes": str(args.classes)}
+        _write(Path(args.out), update, found, result, notes)
+    return result
+
+
+def _known_names(args: argparse.Namespace) -> None:
+    if args.method not in attacks.ATTACKS:
+        raise nearest("method", args.method, list(attacks.ATTACKS))
+    if args.network not in models.NETWORKS:
+        raise nearest("network", args.network, list(models.NETWORKS))
+    if args.out and Path(args.out).exists() and not Path(args.out).is_dir():
+        raise InputError(f"--out {args.out!r} is a file; name a folder.")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text} is not a number")
+    return value
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, as `smelib --help` shows it."""
+    top = _Parser(prog="smelib", description="What can a federated-learning server reconstruct?")
+    top.add_argument("--version", action="version", version=f"smelib {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    a = commands.add_parser("attack", help="attack a simulated client and score the pictures")
+    a.add_argument("--dataset", default="mnist", help=f"one of {', '.join(data.LOADERS)}")
+    a.add_argument("--epochs", type=int, default=10, help="local epochs E (10)")
+    a.add_argument("--samples", type=int, default=10, help="the client's images N (10)")
+    a.add_argument("--batch-size", type=int, help="local batch size B (all samples)")
+    a.add_argument("--lr", type=_number, default=0.004, help="local learning rate (0.004)")
+    a.add_argument("--init", default="torch", help="initial weights: torch or lecun")
+    a.add_argument("--labels", default="known", help="known, recovered, or a list like 3,1,4")
+    a.add_argument("--distinct-labels", action="store_true", help="at most one image per class")
+    a.add_argument("--data-root", help="folder with femnist.npz, LEAF's JSON, or archives")
+    a.add_argument("--download", action="store_true", help="let torchvision fetch the data set")
+    a.set_defaults(run=attack)
+
+    u = commands.add_parser("audit", help="attack your own update: two safetensors files")
+    u.add_argument("--before", required=True, help="the weights the server sent, w0")
+    u.add_argument("--after", required=True, help="the weights the client sent back, wT")
+    u.add_argument("--dataset-shape", required=True, help="one image, like 1x28x28")
+    u.add_argument("--classes", type=int, required=True, help="how many classes there are")
+    u.add_argument("--samples", type=int, required=True, help="the client's sample count N")
+    u.add_argument("--labels", default="recovered", help="recovered, or a list like 3,1,4")
+    u.add_argument("--epochs", type=int, help="local epochs E, if known")
+    u.add_argument("--batch-size", type=int, help="local batch size B, if known")
+    u.add_argument("--lr", type=_number, default=0.004, help="local learning rate (0.004)")
+    u.set_defaults(run=audit)
+
+    for command in (a, u):
+        command.add_argument("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
+        command.add_argument("--network", default="cnn", help=", ".join(models.NETWORKS))
+        command.add_argument("--steps", type=int, help="iterations (the paper's number)")
+        command.add_argument("--restarts", type=int, default=1, help="independent starts (1)")
+        command.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+        command.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
+        command.add_argument("--out", help="folder for weights, pictures and result.json")
+        command.add_argument("--json", action="store_true", help="print one JSON object")
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; bad input is a sentence on standard error and exit code 2."""
+    args = parser().parse_args(argv)
+    try:
+        result = args.run(args)
+    except (InputError, FloatingPointError) as error:
+        print(f"smelib: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"smelib: {error.filename or 'a file'}: {error.strerror}.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "smelib: interrupted before anything was found; nothing was written.", file=sys.stderr
+        )
+        return 130
+    _say(result, args.json, args.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""The one optimisation loop. What varies between attacks is passed in."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+from torch.optim import Optimizer
+from tqdm.auto import tqdm
+
+from smelib.objectives import Objective
+from smelib.types import InputError
+
+CHECK_EVERY = 25  # steps between two looks at the loss: only then does the device wait for us
+
+
+def constant(step: int, steps: int) -> float:
+    """No schedule."""
+    return 1.0
+
+
+def staircase(step: int, steps: int) -> float:
+    """×0.1 after 3/8, 5/8 and 7/8 of the steps, as in the official SME code."""
+    return 0.1 ** sum(step >= steps * k / 8 for k in (3, 5, 7))
+
+
+def adam(groups: list[dict]) -> Optimizer:
+    """Adam with the usual momentum terms; each group brings its own learning rate."""
+    return torch.optim.Adam(groups)
+
+
+def lbfgs(groups: list[dict]) -> Optimizer:
+    """L-BFGS over all unknowns together, 20 evaluations a step, with a Wolfe line search."""
+    everything = [p for group in groups for p in group["params"]]
+    return torch.optim.LBFGS(everything, lr=groups[0]["lr"], line_search_fn="strong_wolfe")
+
+
+def keep_all(images: Tensor, aux: dict[str, Tensor]) -> None:
+    """No constraint."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an objective is minimised: the part of an attack that is not its mathematics.
+
+    `rates` gives each unknown its learning rate, `schedule(step, steps)` the factor on all of
+    them; `project(images, aux)` moves the unknowns, in place, back to where they are allowed.
+    """
+
+    rates: dict[str, float]
+    optimiser: Callable[[list[dict]], Optimizer] = adam
+    schedule: Callable[[int, int], float] = constant
+    project: Callable[[Tensor, dict[str, Tensor]], None] = keep_all
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where the loop ended, for each restart: a leading dimension on everything."""
+
+    images: Tensor
+    aux: dict[str, Tensor]
+    loss: Tensor
+    terms: dict[str, Tensor]
+    history: dict[str, Tensor]
+    snapshots: list[Tensor]
+    snapshot_steps: list[int]
+    steps: int
+    seconds: float
+    stopped: str
+
+
+def minimise(
+    objective: Objective,
+    images: Tensor,
+    aux: dict[str, Tensor],
+    recipe: Recipe,
+    *,
+    steps: int,
+    keep: str = "last",
+    snapshots: int = 0,
+    tolerance: float = 0.0,
+    progress: bool | None = None,
+    label: str = "attack",
+) -> Solution:
+    """Minimise `objective` from the given start; `images` and `aux` have a leading dimension R.
+
+    Restarts run side by side under `vmap` when R > 1. `keep="last"` returns the last state, as the
+    papers do; `keep="best"` the one with the lowest loss, the attack's own, on the way.
+    `tolerance` > 0 stops early when the loss falls by less than that share in 25 steps.
+    Ctrl-C and a loss that turns NaN end the loop and keep what it has; `stopped` says so.
+    """
+    if keep not in ("last", "best"):
+        raise InputError(f"keep={keep!r}: choose 'last' or 'best'.")
+    if steps < 1:
+        raise InputError(f"steps={steps}: an attack needs at least one.")
+    images = images.clone().requires_grad_()
+    aux = {k: v.clone().requires_grad_() for k, v in aux.items()}
+    unknowns = {"images": images, **aux}
+    clock = torch.zeros((), device=images.device, dtype=images.dtype)
+    optimizer = recipe.optimiser(
+        [{"params": [v], "lr": recipe.rates[k]} for k, v in unknowns.items()]
+    )
+    base = [group["lr"] for group in optimizer.param_groups]
+    evaluate = _over_restarts(objective, len(images))
+
+    history: list[dict[str, Tensor]] = []
+    taken: list[Tensor] = []
+    taken_at = _evenly(steps, snapshots)
+    with torch.no_grad():
+        recipe.project(images, aux)
+    safe = best = {k: v.detach().clone() for k, v in unknowns.items()}
+    best_loss = torch.full((len(images),), float("inf"), device=images.device, dtype=images.dtype)
+    bar = tqdm(total=steps, desc=label, disable=None if progress is None else not progress)
+    bar.leave = bool(progress)
+    stopped, started, done = "finished", time.perf_counter(), 0
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss, terms = evaluate(images, aux, clock)
+        total = loss.sum()
+        total.backward()
+        if len(history) == done:
+            found = {"loss": loss, **terms, **{k: v for k, v in aux.items() if v.ndim == 1}}
+            history.append({k: v.detach().clone() for k, v in found.items()})
+        return total
+
+    try:
+        for step in range(steps):
+            if step in taken_at:
+                taken.append(images.detach().clone())
+            for group, rate in zip(optimizer.param_groups, base, strict=True):
+                group["lr"] = rate * recipe.schedule(step, steps)
+            before = {k: v.detach().clone() for k, v in unknowns.items()} if keep == "best" else {}
+            optimizer.step(closure)
+            with torch.no_grad():
+                recipe.project(images, aux)
+                if keep == "best":
+                    best, best_loss = _better(history[-1]["loss"], before, best_loss, best)
+                clock += 1
+            done += 1
+            if done % CHECK_EVERY == 0 or done == steps:
+                bar.update(done - bar.n)
+                recent = torch.stack([h["loss"] for h in history[-2 * CHECK_EVERY :]])
+                if not bool(torch.isfinite(recent).all()):
+                    stopped = _nan_message(history)
+                    break
+                bar.set_postfix(loss=f"{float(recent[-1].min()):.4g}", refresh=False)
+                safe = {k: v.detach().clone() for k, v in unknowns.items()}
+                if tolerance > 0 and _stalled(recent, tolerance):
+                    stopped = f"the loss stopped falling after {done} steps"
+                    break
+    except KeyboardInterrupt:
+        stopped = f"interrupted after {done} of {steps} steps"
+    bar.close()
+
+    with torch.no_grad():
+        last = safe if "NaN" in stopped else unknowns
+        loss, terms = evaluate(last["images"], {k: last[k] for k in aux}, clock)
+        if keep == "best":
+            best, best_loss = _better(loss, last, best_loss, best)
+            loss, terms = evaluate(best["images"], {k: best[k] for k in aux}, clock)
+            last = best
+    if not bool(torch.isfinite(loss).any()):
+        raise FloatingPointError(
+            "the loss is NaN or infinite from the first step, so there is nothing to return; "
+            "lower the learning rate or check the update's weights."
+        )
+    if "NaN" in stopped:
+        warnings.warn(stopped, RuntimeWarning, stacklevel=3)
+    if snapshots:
+        taken.append(last["images"].detach().clone())
+    return Solution(
+        images=last["images"].detach(),
+        aux={k: last[k].detach() for k in aux},
+        loss=loss.detach(),
+        terms={k: v.detach() for k, v in terms.items()},
+        history={k: torch.stack([h[k] for h in history]).cpu() for k in (history or [{}])[0]},
+        snapshots=taken,
+        snapshot_steps=[s for s in taken_at if s < done] + [done] if snapshots else [],
+        steps=done,
+        seconds=time.perf_counter() - started,
+        stopped=stopped,
+    )
+
+
+def _over_restarts(objective: Objective, restarts: int) -> Objective:
+    """The objective with a leading dimension; a single run skips vmap, which costs a little."""
+    if restarts > 1:
+        return vmap(objective, in_dims=(0, 0, None))
+
+    def single(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple:
+        loss, terms = objective(images[0], {k: v[0] for k, v in aux.items()}, step)
+        return loss[None], {k: v[None] for k, v in terms.items()}
+
+    return single
+
+
+def _evenly(steps: int, count: int) -> list[int]:
+    """`count` step numbers from 0, spread over the run; the end state is added as the last."""
+    return sorted({steps * i // (count - 1) for i in range(count - 1)}) if count > 1 else []
+
+
+def _better(loss: Tensor, state: dict, best_loss: Tensor, best: dict) -> tuple[dict, Tensor]:
+    """Keep, restart by restart, the state with the lower loss; NaN is never lower."""
+    won = loss < best_loss
+    chosen = {
+        k: torch.where(won.view(-1, *[1] * (v.ndim - 1)), v.detach(), best[k])
+        for k, v in state.items()
+    }
+    return chosen, torch.where(won, loss.detach(), best_loss)
+
+
+def _stalled(recent: Tensor, tolerance: float) -> bool:
+    if len(recent) < 2 * CHECK_EVERY:
+        return False
+    earlier, later = recent[:CHECK_EVERY].mean(dim=0), recent[CHECK_EVERY:].mean(dim=0)
+    return bool((earlier - later < tolerance * earlier.abs()).all())
+
+
+def _nan_message(history: list[dict[str, Tensor]]) -> str:
+    bad = [i for i, h in enumerate(history) if not bool(torch.isfinite(h["loss"]).all())]
+    return (
+        f"the loss turned NaN at step {bad[0]}; returning the last good state before it. "
+        "Lower the learning rate, or check the update's weights."
+    )

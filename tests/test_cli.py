@@ -1,0 +1,210 @@
+"""The command line: results a program can read, and bad input as one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from smelib import cli, models
+
+QUICK = ["--samples", "2", "--epochs", "2", "--steps", "8", "--network", "lenet"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short attack."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    assert cli.main(["attack", *QUICK, "--out", str(out)]) == 0
+    return out
+
+
+def audit_args(folder: Path, **changes: str) -> list[str]:
+    given = {
+        "before": str(folder / "w0.safetensors"),
+        "after": str(folder / "wT.safetensors"),
+        "network": "lenet",
+        "dataset-shape": "1x28x28",
+        "classes": "10",
+        "samples": "2",
+        "steps": "8",
+        **changes,
+    }
+    return ["audit", *(word for k, v in given.items() for word in (f"--{k}", v))]
+
+
+def test_json_is_one_object(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["attack", *QUICK, "--json"]) == 0
+    out = capsys.readouterr().out
+    result = json.loads(out)
+    assert out.count("\n") == 1
+    wanted = (
+        "method dataset network epochs samples batch_size steps seed psnr ssim l_sim alpha "
+        "seconds device"
+    )
+    assert set(wanted.split()) <= set(result)
+    assert result["method"] == "sme"
+    assert result["steps"] == 8
+
+
+def test_attack_writes_everything(saved: Path) -> None:
+    names = {"w0.safetensors", "wT.safetensors", "images.safetensors", "images.png", "result.json"}
+    assert {f.name for f in saved.iterdir()} == names
+    assert not list(saved.parent.glob(".smelib-*")), "no scratch folder is left"
+
+
+@pytest.mark.parametrize("labels", ["result", "recovered"])
+def test_audit_reconstructs_what_the_attack_did(saved: Path, tmp_path: Path, labels: str) -> None:
+    truth = json.loads((saved / "result.json").read_text())["labels"]
+    given = ",".join(map(str, truth)) if labels == "result" else "recovered"
+    code = cli.main([*audit_args(saved, labels=given), "--out", str(tmp_path / "audit")])
+    assert code == 0
+    ours, theirs = (load_file(f / "images.safetensors") for f in (tmp_path / "audit", saved))
+    assert ours["labels"].tolist() == theirs["labels"].tolist()
+    assert torch.equal(ours["images"], theirs["images"])
+
+
+def refused(argv: list[str], capsys: pytest.CaptureFixture, tmp_path: Path) -> str:
+    """Run a command that must fail; return its sentence."""
+    out = tmp_path / "never"
+    try:
+        code = cli.main([*argv, "--out", str(out)])
+    except SystemExit as stop:
+        code = stop.code
+    caught = capsys.readouterr()
+    assert code == 2
+    assert caught.out == ""
+    assert caught.err.count("\n") == 1, caught.err
+    assert caught.err.startswith("smelib: ")
+    assert "Traceback" not in caught.err
+    assert not out.exists()
+    assert not list(tmp_path.glob(".smelib-*"))
+    return caught.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "smee"], "did you mean 'sme'"),
+        (["--network", "cnnn"], "did you mean 'cnn'"),
+        (["--dataset", "mnits"], "did you mean 'mnist'"),
+        (["--init", "xavier"], "choose one of torch, lecun"),
+        (["--samples", "0"], "at least 1"),
+        (["--epochs", "0"], "epochs is 0"),
+        (["--epochs", "ten"], "invalid int value"),
+        (["--lr", "-1"], "positive"),
+        (["--lr", "nan"], "not a number"),
+        (["--steps", "0"], "at least one"),
+        (["--restarts", "0"], "at least one"),
+        (["--labels", "1,2"], "10 integer labels"),
+        (["--labels", "some"], "a list like 3,1,4"),
+        (["--samples", "2", "--labels", "1,10"], "label 10 is out of range"),
+        (["--samples", "2", "--labels", "1,-1"], "label -1 is out of range"),
+        (["--dataset", "femnist", "--data-root", "/no/such/folder"], "does not exist"),
+        (["--device", "cuda:77"], "cannot be used"),
+        (["--method", "dlg"], "single step"),
+        (["--methd", "ig"], "unrecognized arguments"),
+    ],
+)
+def test_attack_refuses(
+    words: list[str], message: str, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    assert message in refused(["attack", *words], capsys, tmp_path)
+
+
+def test_no_command(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([])
+    assert capsys.readouterr().err.startswith("smelib: ")
+
+
+def test_femnist_without_a_root(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SMELIB_DATA", raising=False)
+    assert "Three ways" in refused(["attack", "--dataset", "femnist"], capsys, tmp_path)
+
+
+def test_npz_with_objects_is_refused(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple:
+            return (Path.touch, (tmp_path / "executed",))
+
+    held = np.array([Trap()], dtype=object)
+    np.savez(tmp_path / "femnist.npz", images=held, labels=np.zeros(1, int))
+    argv = ["attack", "--dataset", "femnist", "--data-root", str(tmp_path)]
+    assert "never unpickled" in refused(argv, capsys, tmp_path)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"samples": "0"}, "at least 1"),
+        ({"network": "mlp"}, "do not name the same parameters"),
+        ({"classes": "11"}, "shape"),
+        ({"dataset-shape": "28x28"}, "like 1x28x28"),
+        ({"dataset-shape": "2x28x28"}, "mean= and std="),
+        ({"labels": "1,12"}, "out of range"),
+        ({"before": "missing.safetensors"}, "no such file"),
+        ({"method": "dlfa"}, "add --epochs"),
+        ({"epochs": "2"}, "together"),
+    ],
+)
+def test_audit_refuses(
+    saved: Path, changes: dict, message: str, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    assert message in refused(audit_args(saved, **changes), capsys, tmp_path)
+
+
+def damaged(saved: Path, tmp_path: Path, kind: str) -> str:
+    file = tmp_path / "bad.safetensors"
+    whole = load_file(saved / "wT.safetensors")
+    if kind == "truncated":
+        file.write_bytes((saved / "wT.safetensors").read_bytes()[:-100])
+    elif kind == "empty":
+        file.write_bytes(b"")
+    elif kind == "nan":
+        save_file({**whole, "0.bias": torch.full((6,), float("nan"))}, file)
+    elif kind == "shape":
+        save_file({**whole, "0.bias": torch.zeros(7)}, file)
+    elif kind == "name":
+        save_file({**whole, "extra": torch.zeros(7)}, file)
+    else:
+        save_file(load_file(saved / "w0.safetensors"), file)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("truncated", "not a whole safetensors file"),
+        ("empty", "not a whole safetensors file"),
+        ("nan", "NaN or infinite"),
+        ("shape", "has shape"),
+        ("name", "do not name the same parameters"),
+        ("equal", "are equal"),
+    ],
+)
+def test_audit_refuses_files(
+    saved: Path, kind: str, message: str, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    argv = audit_args(saved, after=damaged(saved, tmp_path, kind))
+    assert message in refused(argv, capsys, tmp_path)
+
+
+def test_out_that_is_a_file(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("keep me")
+    assert cli.main(["attack", *QUICK, "--out", str(file)]) == 2
+    assert "name a folder" in capsys.readouterr().err
+    assert file.read_text() == "keep me"
+
+
+def test_names_in_the_help_are_the_names_there_are() -> None:
+    attack = cli.parser().format_help() + "".join(models.NETWORKS)
+    assert all(name in attack for name in models.NETWORKS)

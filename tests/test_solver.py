@@ -1,0 +1,155 @@
+"""The loop: what it records, what it keeps, and how it ends."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import Scene
+from torch import Tensor
+
+import smelib
+from smelib import attacks
+from smelib.solver import Recipe, _evenly, minimise, staircase
+
+
+def bowl(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+    loss = images.square().sum()
+    return loss, {"similarity": loss}
+
+
+def test_staircase_falls_at_the_official_steps() -> None:
+    rates = [staircase(k, 1000) for k in (0, 374, 375, 624, 625, 874, 875, 999)]
+    assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+
+
+def test_history_has_every_step_and_every_term(digits: Scene) -> None:
+    found = attacks.sme(digits.network, digits.update, digits.labels, steps=7, snapshots=3)
+    assert set(found.history) == {"loss", "similarity", "tv", "alpha"}
+    assert all(len(v) == 7 for v in found.history.values())
+    assert float(found.history["alpha"][0]) == pytest.approx(0.5)
+    total = found.history["similarity"] + 0.01 * found.history["tv"]
+    torch.testing.assert_close(total, found.history["loss"])
+    assert found.snapshot_steps == [0, 3, 7]
+    assert found.snapshots.shape == (3, 4, 1, 28, 28)
+    assert torch.equal(found.snapshots[-1], found.images)
+
+
+def test_images_stay_in_the_box(digits: Scene) -> None:
+    found = attacks.ig(digits.network, digits.update, digits.labels, steps=3)
+    assert 0 <= float(found.images.min()) <= float(found.images.max()) <= 1
+
+
+def test_an_attack_makes_progress(digits: Scene) -> None:
+    found = attacks.sme(digits.network, digits.update, digits.labels, steps=60)
+    assert found.similarity < 0.5 * float(found.history["similarity"][0])
+    start = torch.rand(4, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    before = smelib.evaluate(start, digits.client.images).psnr
+    assert smelib.evaluate(found.images, digits.client.images).psnr > before + 5
+
+
+def test_keep_best_is_never_worse_than_keep_last(digits: Scene) -> None:
+    last, best = (
+        attacks.sme(digits.network, digits.update, digits.labels, steps=12, keep=keep)
+        for keep in ("last", "best")
+    )
+    assert best.loss <= last.loss
+    assert best.loss <= float(best.history["loss"].min()) * (1 + 1e-6)
+
+
+def test_keep_best_returns_the_state_it_reports() -> None:
+    start = torch.ones(1, 3)
+    jumpy = Recipe({"images": 1.5})
+    found = minimise(bowl, start, {}, jumpy, steps=9, keep="best", progress=False)
+    assert float(found.images.square().sum()) == pytest.approx(float(found.loss))
+    assert float(found.loss) == pytest.approx(float(found.history["loss"].min()))
+
+
+@pytest.mark.parametrize("name", ["ig", "sme", "dlfa"])
+def test_batched_restarts_equal_those_one_by_one(tiny: Scene, name: str) -> None:
+    extra = {"protocol": tiny.protocol} if name == "dlfa" else {}
+    together, apart = (
+        attacks.ATTACKS[name](
+            tiny.network, tiny.update, tiny.labels, steps=5, restarts=3, batched=batched, **extra
+        )
+        for batched in (True, False)
+    )
+    torch.testing.assert_close(together.restart_losses, apart.restart_losses)
+    torch.testing.assert_close(together.images, apart.images)
+    assert together.loss == pytest.approx(float(together.restart_losses.min()))
+    assert len(set(together.restart_losses.tolist())) == 3
+
+
+def test_nan_stops_the_loop_and_keeps_the_last_good_state() -> None:
+    def breaks(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = images.square().sum() + torch.where(step >= 60, float("nan"), 0.0)
+        return loss, {"similarity": loss}
+
+    with pytest.warns(RuntimeWarning, match="turned NaN at step 60"):
+        found = minimise(
+            lambda i, a, s: breaks(i, a, torch.where(s >= 75, 0.0, s)),
+            torch.ones(1, 3),
+            {},
+            Recipe({"images": 0.1}),
+            steps=200,
+            progress=False,
+        )
+    assert found.steps == 75
+    assert bool(torch.isfinite(found.images).all())
+
+
+def test_nan_from_the_start_is_an_error() -> None:
+    def nothing(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = (images * float("nan")).sum()
+        return loss, {"similarity": loss}
+
+    with pytest.raises(FloatingPointError, match="from the first step"):
+        minimise(nothing, torch.ones(1, 3), {}, Recipe({"images": 0.1}), steps=30, progress=False)
+
+
+def test_ctrl_c_returns_what_there_is() -> None:
+    calls = []
+
+    def interrupted(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        calls.append(1)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return bowl(images, aux, step)
+
+    found = minimise(
+        interrupted, torch.ones(1, 3), {}, Recipe({"images": 0.1}), steps=50, progress=False
+    )
+    assert found.stopped == "interrupted after 7 of 50 steps"
+    assert len(found.history["loss"]) == found.steps == 7
+    assert float(found.loss) < 3
+
+
+def test_tolerance_stops_early() -> None:
+    def raised(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = images.square().sum() + 1
+        return loss, {"similarity": loss}
+
+    found = minimise(
+        raised,
+        torch.ones(1, 3),
+        {},
+        Recipe({"images": 0.5}, schedule=staircase),
+        steps=1000,
+        tolerance=1e-3,
+        progress=False,
+    )
+    assert found.steps < 1000
+    assert "stopped falling" in found.stopped
+
+
+def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:
+    client = smelib.data.client("mnist", 1, seed=1)
+    network = smelib.models.lenet(client.shape, client.classes)
+    update = smelib.local_update(network, client, smelib.Protocol(1, 1, lr=0.1))
+    found = attacks.dlg(network, update, None, lr=0.1, restarts=3, steps=40)
+    assert found.labels.tolist() == client.labels.tolist()
+    assert smelib.evaluate(found.images, client.images).psnr > 20
+
+
+def test_snapshots_are_spread_evenly() -> None:
+    assert _evenly(100, 5) == [0, 25, 50, 75]
+    assert _evenly(100, 0) == []
