@@ -36,7 +36,7 @@ test: $(STAMP) ## unit tests, then every notebook under nbval
 	@echo "== done: all tests passed"
 
 notebooks: $(STAMP) ## execute every notebook in order and store its outputs
-	@$(BIN)/python tests/execute_notebooks.py
+	@$(BIN)/python book/execute.py
 
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from smelib.types import InputError, nearest
@@ -63,7 +64,6 @@ def _mnist(root: Path | None, download: bool) -> Dataset:
 def _photos(root: Path | None, download: bool, *, per_photo: int = 60) -> Dataset:
     """Random square windows of scikit-image's colour photographs, shrunk to 32×32."""
     from skimage import data
-    from skimage.transform import resize
 
     photographs = [
         data.astronaut(),
@@ -80,11 +80,11 @@ def _photos(root: Path | None, download: bool, *, per_photo: int = 60) -> Datase
     for label, photo in enumerate(photographs):
         short = min(photo.shape[:2])
         for _ in range(per_photo):
-            side = int(rng.uniform(0.35, 0.8) * short)
+            side = int(rng.uniform(0.5, 0.95) * short)
             top, left = (rng.integers(0, s - side + 1) for s in photo.shape[:2])
             window = photo[top : top + side, left : left + side, :3]
-            small = resize(window, (32, 32), anti_aliasing=True)
-            crops.append((255 * small).round().astype(np.uint8).transpose(2, 0, 1))
+            small = Image.fromarray(window).resize((32, 32), Image.Resampling.BOX)
+            crops.append(np.asarray(small).transpose(2, 0, 1))
             labels.append(label)
     return Dataset("photos", np.stack(crops), np.array(labels), len(photographs))
 

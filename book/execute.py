@@ -1,0 +1,62 @@
+"""Execute the notebooks of the table of contents, in order, and store their outputs.
+
+    python book/execute.py [NAME ...]
+
+A notebook that fails keeps its old outputs, and the error is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import yaml
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tqdm.auto import tqdm
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def chapters() -> list[Path]:
+    """The notebooks in the order of `_toc.yml`."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [ROOT / f"{f}.ipynb" for f in files if f.startswith("notebooks/")]
+
+
+def execute(path: Path) -> float:
+    """Run one notebook in a fresh kernel and write it back; returns the seconds it took."""
+    notebook = nbformat.read(path, as_version=4)
+    started = time.perf_counter()
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(ROOT)}})
+    client.execute()
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # time stamps, which would change at every run
+    notebook.metadata["language_info"] = {"name": "python"}
+    nbformat.write(notebook, path)
+    return time.perf_counter() - started
+
+
+def main() -> int:
+    """Execute the named notebooks, or all; exit code 1 if one fails."""
+    wanted = sys.argv[1:]
+    found = [p for p in chapters() if not wanted or any(w in p.stem for w in wanted)]
+    if not found:
+        print(f"no notebook is called like {' or '.join(wanted)}", file=sys.stderr)
+        return 2
+    bar = tqdm(found, disable=None)
+    for path in bar:
+        bar.set_description(path.stem)
+        try:
+            print(f"{path.stem}: {execute(path):.0f} s", flush=True)
+        except CellExecutionError as error:
+            print(f"{path.stem} failed:\n{error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
