@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.func import vjp
 from torch.nn import functional as F
 
 from smelib import params as P
@@ -77,6 +79,26 @@ def sme(network: Network, update: Update, labels: Tensor, *, tv: float) -> Objec
     return loss
 
 
+class _Recomputed(torch.autograd.Function):
+    """A function whose inner graph is not kept: backward runs it again.  [Chen16]"""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(run: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> tuple[Tensor, ...]:
+        return run(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        ctx.run = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple:
+        _, pull_back = vjp(ctx.run, *ctx.saved_tensors)
+        return None, *pull_back(slopes)
+
+
 def simulate(
     network: Network,
     before: Params,
@@ -84,18 +106,37 @@ def simulate(
     labels: Tensor,
     order: list[list[Tensor]],
     lr: float,
+    *,
+    checkpoint: bool = True,
 ) -> Params:
     """Train as the client would, on dummies `[E, N, C, H, W]`, and add up the gradients.
 
-    Epoch e uses its own dummies, in its own batches `order[e]`.
+    Epoch e uses its own dummies, in its own batches `order[e]`. With `checkpoint`, only every
+    $\\sqrt{T}$-th state is kept and the steps between are run again on the way back.
     """
-    weights, total = before, None
-    for dummies, epoch in zip(images, order, strict=True):
-        for batch in epoch:
-            step = gradient(network, weights, dummies[batch], labels[batch])
-            weights = P.add(weights, step, -lr)
-            total = step if total is None else P.add(total, step)
-    return total
+    names = list(before)
+    dummies, known = [], []
+    for epoch_images, epoch in zip(images.unbind(0), order, strict=True):
+        # One gather per epoch: its backward is one scatter, and that of split is one concatenation.
+        sizes = [len(batch) for batch in epoch]
+        dummies += epoch_images[torch.cat(epoch)].split(sizes)
+        known += labels[torch.cat(epoch)].split(sizes)
+
+    def advance(start: int, *state: Tensor) -> tuple[Tensor, ...]:
+        """From the sum of the gradients so far to that after the given batches."""
+        total, given = dict(zip(names, state[: len(names)], strict=True)), state[len(names) :]
+        for z, y in zip(given, known[start:], strict=False):
+            step = gradient(network, P.add(before, total, -lr), z, y)
+            total = P.add(total, step)
+        return tuple(total.values())
+
+    total = tuple(torch.zeros_like(v) for v in before.values())
+    stride = math.isqrt(len(dummies) - 1) + 1 if checkpoint else len(dummies)
+    for start in range(0, len(dummies), stride):
+        inputs = (*total, *dummies[start : start + stride])
+        run = partial(advance, start)
+        total = _Recomputed.apply(run, *inputs) if stride < len(dummies) else run(*inputs)
+    return dict(zip(names, total, strict=True))
 
 
 Summary: TypeAlias = Callable[[Tensor], Tensor]
@@ -153,12 +194,14 @@ def dlfa(
     summary: Summary = mean_image,
     factor: Callable[[Tensor], Tensor | float] = lambda step: 1.0,
     omega: dict[str, float] | None = None,
+    checkpoint: bool = True,
     seed: int = 0,
 ) -> Objective:
     """Match the sum of all T gradients of a simulated training run.  [Dimitrov22]
 
     `images` are `[E, N, C, H, W]`. `omega` weighs the parameters (1 each by default), `factor` is
-    the matching term's schedule, and `order` the weight of the order-invariant prior.
+    the matching term's schedule, and `order` the weight of the order-invariant prior. `checkpoint`
+    keeps memory at the order of $\\sqrt{T}$ states, for one more forward pass.
     """
     target = P.scale(P.sub(update.before, update.after), 1 / protocol.lr)
     steps = protocol.steps(len(labels))
@@ -170,7 +213,15 @@ def dlfa(
     ]
 
     def loss(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple[Tensor, Terms]:
-        dummy = simulate(network, update.before, images, labels, order_of, protocol.lr)
+        dummy = simulate(
+            network,
+            update.before,
+            images,
+            labels,
+            order_of,
+            protocol.lr,
+            checkpoint=checkpoint,
+        )
         distance = sum(
             (omega[k] if omega else 1.0) * (target[k] - dummy[k]).square().sum() for k in target
         )

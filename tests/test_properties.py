@@ -70,6 +70,19 @@ def test_dlfa_with_one_step_is_l2_matching_at_the_start() -> None:
     torch.testing.assert_close(dlfa_grad[0], dlg_grad)
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 5, 10])
+def test_checkpointing_changes_memory_and_nothing_else(epochs: int) -> None:
+    """T = 2, 4, 10 and 20: whole segments, and a shorter last one."""
+    long = tiny_scene(epochs=epochs, samples=3, batch_size=2)
+    z = torch.stack([long.z + 0.1 * e for e in range(epochs)])
+    plain, lean = (
+        objectives.dlfa(long.network, long.update, long.labels, long.protocol, checkpoint=c)
+        for c in (False, True)
+    )
+    for a, b in zip(gradients(plain, z), gradients(lean, z), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
 def test_the_true_data_make_dlfa_vanish_and_not_ig() -> None:
     """A full-batch simulation of the true images is the client's own training."""
     full = tiny_scene(epochs=4, samples=3, batch_size=3)

@@ -141,6 +141,46 @@ def test_tolerance_stops_early() -> None:
     assert "stopped falling" in found.stopped
 
 
+def test_an_unknown_can_be_updated_now_and_then(tiny: Scene) -> None:
+    objective = smelib.objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.01)
+    found = minimise(
+        objective,
+        tiny.z[None],
+        {"alpha": torch.tensor([0.5], dtype=torch.float64)},
+        Recipe({"images": 0.1, "alpha": 0.01}, every={"alpha": 4}),
+        steps=12,
+        progress=False,
+    )
+    moves = found.history["alpha"][:, 0].diff().nonzero().flatten().tolist()
+    assert moves == [0, 4, 8]
+
+
+def test_a_compiler_that_fails_is_done_without(
+    tiny: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise OSError("no compiler")
+
+    plain = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3)
+    monkeypatch.setattr(torch, "compile", lambda function: broken)
+    with pytest.warns(RuntimeWarning, match="going on without it") as caught:
+        found = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3, compile=True)
+    assert len(caught) == 1
+    assert torch.equal(found.images, plain.images)
+
+
+@pytest.mark.parametrize("name", ["ig", "sme"])
+def test_the_traced_gradient_is_the_eager_one(
+    tiny: Scene, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is handed to the compiler, run without it: the compiler itself is torch's business."""
+    attack = attacks.ATTACKS[name]
+    plain = attack(tiny.network, tiny.update, tiny.labels, steps=5)
+    monkeypatch.setattr(torch, "compile", lambda function: function)
+    traced = attack(tiny.network, tiny.update, tiny.labels, steps=5, compile=True)
+    torch.testing.assert_close(traced.images, plain.images)
+
+
 def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:
     client = smelib.data.client("mnist", 1, seed=1)
     network = smelib.models.lenet(client.shape, client.classes)

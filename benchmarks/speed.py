@@ -1,0 +1,348 @@
+"""How fast and how lean is a step, beside the alternatives and the machine's own limit?
+
+    python benchmarks/speed.py [--rounds 5] [--out _build/speed.json]
+
+Everything is timed interleaved in this one run, medians over the rounds: machines are noisy, and
+only the ratios count. JAX takes part where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+import smelib
+from smelib import objectives
+from smelib.attacks import DLFA_SETTINGS
+from smelib.models import Network
+from smelib.solver import _differentiator, _over_restarts
+
+SHAPES = {"femnist": ((1, 28, 28), 62), "cifar100": ((3, 32, 32), 100)}
+CASES = [("femnist", 10), ("femnist", 50), ("cifar100", 10), ("cifar100", 50)]
+DLFA = [("femnist", 10, e) for e in (10, 50, 100, 250)] + [("cifar100", 10, e) for e in (10, 50)]
+Step = Callable[[], object]
+
+
+def scene(dataset: str, samples: int) -> tuple[Network, smelib.Update, Tensor, Tensor]:
+    """A network, an update of the right size, labels, and dummies: speed needs no real data."""
+    shape, classes = SHAPES[dataset]
+    draw = torch.Generator().manual_seed(0)
+    network = smelib.models.cnn(shape, classes)
+    before = network.params()
+    after = {k: v + 0.01 * torch.randn(v.shape, generator=draw) for k, v in before.items()}
+    labels = torch.randint(0, classes, (samples,), generator=draw)
+    z = torch.randn(samples, *shape, generator=draw)
+    return network, smelib.Update(before, after, samples), labels, z
+
+
+def ours(method: str, dataset: str, samples: int, *, compiled: bool = False) -> Step:
+    """One step as the solver takes it: loss, gradients, Adam, projection."""
+    network, update, labels, z = scene(dataset, samples)
+    objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
+    differentiate = _differentiator(_over_restarts(objective, 1), compiled)
+    images = z[None].clone().requires_grad_()
+    aux = {"alpha": torch.full((1,), 0.5, requires_grad=True)} if method == "sme" else {}
+    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), network, images, aux)
+
+
+def _with_adam(gradients: Step, network: Network, images: Tensor, aux: dict) -> Step:
+    groups = [{"params": [images], "lr": 1.0}]
+    groups += [{"params": [v], "lr": 1e-3} for v in aux.values()]
+    optimizer = torch.optim.Adam(groups)
+    low, high = network.box(images)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        gradients()
+        optimizer.step()
+        with torch.no_grad():
+            images.clamp_(low, high)
+
+    return step
+
+
+def sometimes(dataset: str, samples: int, every: int) -> Step:
+    """SME that updates alpha at every so many steps only, as the fast preset does."""
+    network, update, labels, z = scene(dataset, samples)
+    objective = objectives.sme(network, update.to(z.device), labels, tv=0.01)
+    differentiate = _differentiator(_over_restarts(objective, 1), False)
+    images = z[None].clone().requires_grad_()
+    alpha, count = torch.full((1,), 0.5, requires_grad=True), [0]
+
+    def gradients() -> None:
+        now = alpha if count[0] % every == 0 else alpha.detach()
+        count[0] += 1
+        differentiate(images, {"alpha": now}, torch.zeros(()))
+
+    return _with_adam(gradients, network, images, {"alpha": alpha})
+
+
+def textbook(method: str, dataset: str, samples: int) -> Step:
+    """The loop most repositories have: a module copy, create_graph, a hand-made alpha gradient."""
+    import copy
+
+    network, update, labels, z = scene(dataset, samples)
+    module = copy.deepcopy(network.body)
+    direction = [update.before[k] - update.after[k] for k in update.before]
+    images, alpha = z.clone().requires_grad_(), torch.tensor(0.5)
+
+    def gradients() -> None:
+        if method == "sme":
+            with torch.no_grad():
+                for p, start, d in zip(
+                    module.parameters(), update.before.values(), direction, strict=True
+                ):
+                    p.copy_(start - alpha * d)
+        module.zero_grad()
+        loss = F.cross_entropy(module(images), labels)
+        dummy = torch.autograd.grad(loss, list(module.parameters()), create_graph=True)
+        dot = sum((a * b).sum() for a, b in zip(direction, dummy, strict=True))
+        norms = sum(a.pow(2).sum() for a in direction) * sum(b.pow(2).sum() for b in dummy)
+        tv = (images[..., 1:] - images[..., :-1]).abs().mean()
+        tv = (tv + (images[..., 1:, :] - images[..., :-1, :]).abs().mean()) / 2
+        (1 - dot / norms.sqrt() + 0.01 * tv).backward()
+        if method == "sme":
+            alpha.grad = -sum(
+                (p.grad * d).sum() for p, d in zip(module.parameters(), direction, strict=True)
+            )
+
+    return _with_adam(gradients, network, images, {"alpha": alpha} if method == "sme" else {})
+
+
+def in_jax(method: str, dataset: str, samples: int) -> Step:
+    """The same objective, jitted; gradients only, without the optimiser."""
+    import jax
+    from jax import lax
+    from jax import numpy as jnp
+
+    _, update, labels, z = scene(dataset, samples)
+    start, end = (
+        {k: jnp.asarray(v.numpy()) for k, v in w.items()} for w in (update.before, update.after)
+    )
+    y, x = jnp.asarray(labels.numpy()), jnp.asarray(z.numpy())
+
+    def conv(v: object, w: dict, i: int) -> object:
+        v = lax.conv_general_dilated(
+            v, w[f"{i}.weight"], (1, 1), "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW")
+        )
+        v = jax.nn.relu(v + w[f"{i}.bias"][:, None, None])
+        return lax.reduce_window(v, 0.0, lax.add, (1, 1, 2, 2), (1, 1, 2, 2), "VALID") / 4
+
+    def ell(w: dict, v: object) -> object:
+        v = conv(conv(v, w, 0), w, 3).reshape(len(y), -1)
+        v = jax.nn.relu(v @ w["7.weight"].T + w["7.bias"]) @ w["9.weight"].T + w["9.bias"]
+        return -jnp.take_along_axis(jax.nn.log_softmax(v), y[:, None], 1).mean()
+
+    def inner(a: dict, b: dict) -> object:
+        return sum(jnp.vdot(a[k], b[k]) for k in a)
+
+    def loss(v: object, alpha: object) -> object:
+        d = {k: start[k] - end[k] for k in start}
+        g = jax.grad(ell)({k: start[k] - alpha * d[k] for k in start}, v)
+        tv = jnp.abs(jnp.diff(v, axis=-1)).mean() + jnp.abs(jnp.diff(v, axis=-2)).mean()
+        return 1 - inner(d, g) / jnp.sqrt(inner(d, d) * inner(g, g)) + 0.005 * tv
+
+    step = jax.jit(jax.grad(loss, argnums=(0, 1) if method == "sme" else 0))
+    alpha = 0.5 if method == "sme" else 0.0
+    return lambda: jax.block_until_ready(step(x, alpha))
+
+
+class Recorder(TorchDispatchMode):
+    """Keeps the convolutions and matrix products of a step, to run them alone."""
+
+    NAMES = ("convolution", "convolution_backward", "mm", "addmm", "bmm")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket.__name__ in self.NAMES:
+            self.calls.append((func, args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def floor(method: str, dataset: str, samples: int) -> tuple[Step, float]:
+    """A step's convolutions and products and nothing else; and how many flops they are."""
+    step = ours(method, dataset, samples)
+    with FlopCounterMode(display=False) as counter:
+        step()
+    with Recorder() as recorder:
+        step()
+
+    def arithmetic() -> None:
+        for func, args, kwargs in recorder.calls:
+            func(*args, **kwargs)
+
+    return arithmetic, counter.get_total_flops()
+
+
+def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool = True) -> Step:
+    """One step of the simulation attack."""
+    network, update, labels, z = scene(dataset, samples)
+    chosen = DLFA_SETTINGS[dataset]
+    objective = objectives.dlfa(
+        network,
+        update.to(z.device),
+        labels,
+        smelib.Protocol(epochs, batch),
+        tv=chosen.tv,
+        clip=chosen.clip,
+        order=chosen.order,
+        checkpoint=lean,
+    )
+    images = z.expand(epochs, *z.shape).clone().requires_grad_()
+
+    def step() -> None:
+        images.grad = None
+        objective(images, {}, torch.zeros(()))[0].backward()
+
+    return step
+
+
+def interleaved(steps: dict[str, Step], rounds: int) -> dict[str, float]:
+    """Median milliseconds of each, taken in turn after a warm-up."""
+    for step in steps.values():
+        step()
+        step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            started = time.perf_counter()
+            step()
+            times[name].append(1e3 * (time.perf_counter() - started))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peak_memory(what: str) -> dict:
+    """Peak resident memory and time of a few steps in a process of their own."""
+    words = [sys.executable, __file__, "--one", what]
+    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return json.loads(printed)
+
+
+def one(what: str) -> None:
+    """Run `method,dataset,samples,epochs,batch,steps,lean` and print what it took, as JSON."""
+    method, dataset, *numbers = what.split(",")
+    samples, epochs, batch, steps, lean = map(int, numbers)
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step = (
+        dlfa(dataset, samples, epochs, batch=batch, lean=bool(lean))
+        if method == "dlfa"
+        else ours(method, dataset, samples)
+    )
+    started = time.perf_counter()
+    for _ in range(steps):
+        step()
+    seconds = (time.perf_counter() - started) / steps
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"mb": peak / 1024, "base_mb": base / 1024, "seconds": seconds}))
+
+
+def main() -> int:
+    """Measure everything and print one line per figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", type=Path, default=Path("_build/speed.json"))
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(args.one)
+        return 0
+    try:
+        import jax
+
+        print(f"JAX {jax.__version__} takes part")
+        with_jax = True
+    except ImportError:
+        print("JAX is not installed: its column is left out (pip install jax)")
+        with_jax = False
+
+    found: dict = {"torch": torch.__version__, "threads": torch.get_num_threads(), "cases": {}}
+    for dataset, samples in CASES:
+        steps: dict[str, Step] = {}
+        flops = {}
+        compiled_too = (dataset, samples) in (("femnist", 50), ("cifar100", 10))
+        for method in ("ig", "sme"):
+            steps[f"{method} ours"] = ours(method, dataset, samples)
+            if compiled_too:
+                steps[f"{method} compiled"] = ours(method, dataset, samples, compiled=True)
+            steps[f"{method} textbook"] = textbook(method, dataset, samples)
+            steps[f"{method} floor"], flops[method] = floor(method, dataset, samples)
+            if with_jax:
+                steps[f"{method} jax"] = in_jax(method, dataset, samples)
+        steps["sme sometimes"] = sometimes(dataset, samples, 4)
+        # `sometimes` costs more at one step in four: its mean over whole cycles is what counts.
+        times = interleaved(steps, args.rounds)
+        cycle = interleaved({"sme sometimes": _four(steps["sme sometimes"])}, 3)
+        times["sme sometimes"] = cycle["sme sometimes"] / 4
+        found["cases"][f"{dataset}-N{samples}"] = {"ms": times, "flops": flops}
+        print(f"\n{dataset} N = {samples}, milliseconds a step")
+        for name, value in times.items():
+            print(f"  {name:16} {value:8.1f}", flush=True)
+    found["dlfa"] = {}
+    print("\nDLFA, a step with and without checkpoints")
+    for dataset, samples, epochs in DLFA:
+        lean = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,1")
+        full = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,0")
+        found["dlfa"][f"{dataset}-T{epochs}"] = {"lean": lean, "full": full}
+        a, b = (f"{m['seconds']:6.2f} s {m['mb'] - m['base_mb']:6.0f} MB" for m in (lean, full))
+        print(f"  {dataset} T = {epochs:3}  {a}   without {b}", flush=True)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(found, indent=1) + "\n")
+    print()
+    for line in verdicts(found):
+        print(line)
+    print(f"written to {args.out}")
+    return 0
+
+
+def _four(step: Step) -> Step:
+    def run() -> None:
+        for _ in range(4):
+            step()
+
+    return run
+
+
+def verdicts(found: dict) -> list[str]:
+    """One line per figure: name, ours, alternative, ratio, goal, met or not."""
+    lines = []
+
+    def compare(name: str, ours: float, other: float, goal: float) -> None:
+        ratio = ours / other
+        verdict = "met" if ratio <= goal else "NOT MET"
+        lines.append(f"{name:44} {ours:8.1f} {other:8.1f}  {ratio:5.2f}  <= {goal:4.2f}  {verdict}")
+
+    for case in ("femnist-N50", "cifar100-N10"):
+        ms = found["cases"][case]["ms"]
+        for method in ("ig", "sme"):
+            for kind in ("ours", "compiled"):
+                mine = ms[f"{method} {kind}"]
+                name = f"{case} {method} {kind}"
+                compare(f"{name} / floor", mine, ms[f"{method} floor"], 1.5)
+                compare(f"{name} / textbook", mine, ms[f"{method} textbook"], 0.7)
+                if f"{method} jax" in ms:
+                    compare(f"{name} / jax", mine, ms[f"{method} jax"], 0.5)
+    for case, held in found["cases"].items():
+        ms = held["ms"]
+        compare(f"{case} sme / ig", ms["sme ours"], ms["ig ours"], 1.2)
+        compare(f"{case} sme, alpha every 4th / ig", ms["sme sometimes"], ms["ig ours"], 1.05)
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
