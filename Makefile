@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test notebooks lab lint bench clean
+.PHONY: help setup book test notebooks lab lint bench quality clean
 
 help: ## list the targets
 	@echo "What the Server Sees: make TARGET"
@@ -41,8 +41,12 @@ notebooks: $(STAMP) ## execute every notebook in order and store its outputs
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
-bench: $(STAMP) ## print the figures the README and the book claim
-	@$(BIN)/python benchmarks/quality.py
+bench: $(STAMP) ## speed and memory beside the alternatives (some minutes)
+	@$(BIN)/python benchmarks/speed.py
+
+quality: $(STAMP) ## PSNR on real data: make quality DATA=folder with femnist.npz and cifar100.npz
+	@test -n "$(DATA)" || { echo "say where the data are: make quality DATA=folder"; exit 2; }
+	@$(BIN)/python benchmarks/quality.py --data-root "$(DATA)"
 
 lint: $(STAMP) ## format and lint
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """How fast and how lean is a step, beside the alternatives and the machine's own limit?
 
-    python benchmarks/speed.py [--rounds 5] [--out _build/speed.json]
+    python benchmarks/speed.py [--rounds 5] [--out results/speed.json]
 
 Everything is timed interleaved in this one run, medians over the rounds: machines are noisy, and
 only the ratios count. JAX takes part where it is installed.
@@ -227,6 +227,16 @@ def interleaved(steps: dict[str, Step], rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def throughput(method: str, restarts: int) -> Step:
+    """One step of several FEMNIST attacks at once, under vmap."""
+    network, update, labels, z = scene("femnist", 10)
+    objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
+    differentiate = _differentiator(_over_restarts(objective, restarts), False)
+    images = z.expand(restarts, *z.shape).clone().requires_grad_()
+    aux = {"alpha": torch.full((restarts,), 0.5, requires_grad=True)} if method == "sme" else {}
+    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), network, images, aux)
+
+
 def peak_memory(what: str) -> dict:
     """Peak resident memory and time of a few steps in a process of their own."""
     words = [sys.executable, __file__, "--one", what]
@@ -256,7 +266,7 @@ def main() -> int:
     """Measure everything and print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=Path("_build/speed.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/speed.json"))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -301,13 +311,51 @@ def main() -> int:
         found["dlfa"][f"{dataset}-T{epochs}"] = {"lean": lean, "full": full}
         a, b = (f"{m['seconds']:6.2f} s {m['mb'] - m['base_mb']:6.0f} MB" for m in (lean, full))
         print(f"  {dataset} T = {epochs:3}  {a}   without {b}", flush=True)
+    print("\nSeveral attacks at once, milliseconds per attack and step (FEMNIST N = 10)")
+    found["batched"] = {}
+    for method in ("ig", "sme"):
+        times = interleaved({str(r): throughput(method, r) for r in (1, 2, 4, 8)}, args.rounds)
+        found["batched"][method] = {r: ms / int(r) for r, ms in times.items()}
+        print(
+            f"  {method:4}",
+            "  ".join(f"{r}: {ms:.1f}" for r, ms in found["batched"][method].items()),
+        )
+    found["verdicts"] = verdicts(found)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(found, indent=1) + "\n")
+    picture(found, args.out.with_suffix(".png"))
     print()
-    for line in verdicts(found):
-        print(line)
-    print(f"written to {args.out}")
+    for name, mine, other, ratio, goal, met in found["verdicts"]:
+        verdict = "met" if met else "NOT MET"
+        print(f"{name:44} {mine:8.1f} {other:8.1f}  {ratio:5.2f}  <= {goal:4.2f}  {verdict}")
+    print(f"written to {args.out} and {args.out.with_suffix('.png').name}")
     return 0
+
+
+def picture(found: dict, path: Path) -> None:
+    """Bars: a step of each implementation as a multiple of the floor."""
+    import matplotlib.pyplot as plt
+
+    kinds = ("compiled", "ours", "textbook", "jax")
+    shades = dict(zip(kinds, ("#0072B2", "#56B4E9", "#999999", "#E69F00"), strict=True))
+    cases = [(c, m) for c in ("femnist-N50", "cifar100-N10") for m in ("ig", "sme")]
+    with smelib.viz.style():
+        figure, axis = plt.subplots(figsize=(7.2, 3.2))
+        for i, kind in enumerate(kinds):
+            ms = [found["cases"][c]["ms"] for c, _ in cases]
+            if f"ig {kind}" not in ms[0]:
+                continue
+            bars = [t[f"{m} {kind}"] / t[f"{m} floor"] for t, (_, m) in zip(ms, cases, strict=True)]
+            axis.bar(
+                [x + 0.2 * i - 0.3 for x in range(4)], bars, 0.19, label=kind, color=shades[kind]
+            )
+        axis.axhline(1, color="black", linewidth=1)
+        labels = [f"{m.upper()}, {c.replace('-', ' ')}" for c, m in cases]
+        axis.set(xticks=range(4), xticklabels=labels, ylabel="time of a step / floor")
+        axis.set_title("A compiled step is close to its arithmetic alone")
+        axis.legend(ncols=4, loc="upper left", fontsize=9)
+        axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
+        figure.savefig(path)
 
 
 def _four(step: Step) -> Step:
@@ -318,14 +366,12 @@ def _four(step: Step) -> Step:
     return run
 
 
-def verdicts(found: dict) -> list[str]:
-    """One line per figure: name, ours, alternative, ratio, goal, met or not."""
+def verdicts(found: dict) -> list[tuple]:
+    """One row per figure: name, ours, alternative, ratio, goal, met or not."""
     lines = []
 
     def compare(name: str, ours: float, other: float, goal: float) -> None:
-        ratio = ours / other
-        verdict = "met" if ratio <= goal else "NOT MET"
-        lines.append(f"{name:44} {ours:8.1f} {other:8.1f}  {ratio:5.2f}  <= {goal:4.2f}  {verdict}")
+        lines.append((name, ours, other, ours / other, goal, ours / other <= goal))
 
     for case in ("femnist-N50", "cifar100-N10"):
         ms = found["cases"][case]["ms"]

@@ -1,0 +1,111 @@
+"""The notebooks and the configuration around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text())
+
+
+def code_cells(path: Path) -> list:
+    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+
+
+def setup_cell(path: Path) -> str:
+    return code_cells(path)[0].source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_is_executed_checked_and_clean(path: Path) -> None:
+    cells = code_cells(path)
+    assert all(c.execution_count for c in cells), "run `make notebooks`"
+    counts = [c.execution_count for c in cells]
+    assert counts == list(range(1, len(cells) + 1)), "executed out of order; run `make notebooks`"
+    assert sum("NBVAL_CHECK_OUTPUT" in c.source for c in cells) >= 5
+    for cell in cells:
+        if "NBVAL_CHECK_OUTPUT" in cell.source:
+            assert cell.outputs, "a checked cell must print something to compare"
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr", output.get("text")
+    assert path.stat().st_size < 1_500_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_every_figure_has_a_caption_and_alt_text(path: Path) -> None:
+    for cell in code_cells(path):
+        if any("image/png" in o.get("data", {}) for o in cell.outputs):
+            shown = cell.metadata.get("mystnb", {})
+            assert shown.get("figure", {}).get("caption"), cell.source[:80]
+            assert len(shown.get("image", {}).get("alt", "")) > 30, cell.source[:80]
+
+
+def test_every_notebook_is_in_the_table_of_contents() -> None:
+    listed = {c["file"] for part in TOC["parts"] for c in part["chapters"]}
+    assert {f"notebooks/{p.stem}" for p in NOTEBOOKS} <= listed
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_the_setup_cell_follows_the_configuration(path: Path) -> None:
+    assert f"git+{CONFIG['repository']['url']}\n" in setup_cell(path)
+    assert setup_cell(path) == setup_cell(NOTEBOOKS[0])
+
+
+def test_the_setup_cell_works_where_smelib_is_missing(tmp_path: Path) -> None:
+    """A kernel outside the repository, smelib hidden, the git address led to this clone."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git clone, so pip has nothing to clone from")
+    target = tmp_path / "site"
+    target.mkdir()
+    (tmp_path / "gitconfig").write_text(
+        f'[url "file://{ROOT}"]\n\tinsteadOf = {CONFIG["repository"]["url"]}\n'
+        "[safe]\n\tdirectory = *\n"
+    )
+    # Blocks the editable install's own finder, so that only pip's copy can be imported.
+    hide = (
+        "import sys, importlib.util\n"
+        "sys.meta_path = [f for f in sys.meta_path if '__editable__' not in repr(f)]\n"
+        f"sys.path = [p for p in sys.path if p != {str(ROOT)!r} and '__editable__' not in p]\n"
+        "assert importlib.util.find_spec('smelib') is None, 'smelib must be hidden'\n"
+        f"sys.path.insert(0, {str(target)!r})\n"
+    )
+    cells = [hide, setup_cell(NOTEBOOKS[0]), "print('found', smelib.__file__, DEVICE, SCALE)"]
+    script = tmp_path / "cells.ipy"
+    script.write_text("\n".join(cells))
+    environment = {
+        **os.environ,
+        "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
+        "PIP_TARGET": str(target),
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--colors=NoColor", str(script)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert f"found {target}" in done.stdout, done.stdout + done.stderr
+
+
+def test_notebooks_hold_no_machine_paths() -> None:
+    for path in NOTEBOOKS:
+        text = json.dumps(nbformat.read(path, as_version=4))
+        assert str(ROOT) not in text
+        assert str(Path.home()) + "/" not in text
