@@ -26,13 +26,16 @@ book: $(STAMP) ## render the book to _build/html
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
 	@echo "== done: open _build/html/index.html"
 
-test: $(STAMP) ## unit tests, then every notebook under nbval
+test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "== unit tests"
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests --ignore tests/test_pages.py
 	@echo "== notebooks, executed and compared with their stored outputs"
 	@$(BIN)/python -m pytest --nbval-lax --nbval-current-env notebooks
+	@$(MAKE) --no-print-directory book
+	@echo "== the rendered pages, in a browser"
+	@$(BIN)/python -m pytest tests/test_pages.py -rs
 	@echo "== done: all tests passed"
 
 notebooks: $(STAMP) ## execute every notebook in order and store its outputs

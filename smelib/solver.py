@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -29,9 +30,14 @@ def staircase(step: int, steps: int) -> float:
     return 0.1 ** sum(step >= steps * k / 8 for k in (3, 5, 7))
 
 
-def adam(groups: list[dict]) -> Optimizer:
-    """Adam with the usual momentum terms; each group brings its own learning rate."""
-    return torch.optim.Adam(groups)
+def cosine(step: int, steps: int) -> float:
+    """From 1 to 0 along half a cosine."""
+    return (1 + math.cos(math.pi * step / steps)) / 2
+
+
+def adam(groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)) -> Optimizer:
+    """Adam, with the usual momentum terms by default; each group brings its own learning rate."""
+    return torch.optim.Adam(groups, betas=betas)
 
 
 def lbfgs(groups: list[dict]) -> Optimizer:

@@ -1,0 +1,172 @@
+"""Gradient flow, the segment between its ends, and the point where the gradient is parallel to it.
+
+The plane is small enough to see: a loss, the flow $\\dot w = -\\nabla \\ell(w)$ from $w_0$ to
+$w_T$, and the segment $w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ that the server can walk along. [Zhu23]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+Field = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """A loss $\\ell$ and its gradient, both for points of shape `[..., d]`."""
+
+    loss: Field
+    gradient: Field
+
+
+def quadratic(hessian: ArrayLike) -> Landscape:
+    """The bowl $\\ell(w) = \\tfrac12 w^\\top A w$; convex when $A$ is positive semi-definite."""
+    a = np.asarray(hessian, dtype=float)
+    return Landscape(
+        loss=lambda w: 0.5 * np.einsum("...i,ij,...j", w, a, w), gradient=lambda w: w @ a
+    )
+
+
+def sine_valley(*, amplitude: float = 1.0, slope: float = 1.0, stiffness: float = 4.0) -> Landscape:
+    """A valley that winds like a sine and falls to the right; not convex.
+
+    $\\ell(x, y) = -s x + \\tfrac{k}{2} (y - a \\sin x)^2$.
+    """
+
+    def loss(w: np.ndarray) -> np.ndarray:
+        x, y = w[..., 0], w[..., 1]
+        return -slope * x + stiffness / 2 * (y - amplitude * np.sin(x)) ** 2
+
+    def gradient(w: np.ndarray) -> np.ndarray:
+        x, y = w[..., 0], w[..., 1]
+        pull = stiffness * (y - amplitude * np.sin(x))
+        return np.stack([-slope - pull * amplitude * np.cos(x), pull], axis=-1)
+
+    return Landscape(loss, gradient)
+
+
+def bumps(hessian: ArrayLike, centres: ArrayLike, heights: ArrayLike, width: float) -> Landscape:
+    """A bowl with Gaussian hills on it (pits, where a height is negative); not convex.
+
+    $\\ell(w) = \\tfrac12 w^\\top A w + \\sum_i h_i e^{-\\lVert w - c_i \\rVert^2 / 2 \\sigma^2}$.
+    """
+    bowl, c, h = quadratic(hessian), np.asarray(centres, float), np.asarray(heights, float)
+
+    def hills(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        offset = w[..., None, :] - c
+        return offset, h * np.exp(-(offset**2).sum(-1) / (2 * width**2))
+
+    return Landscape(
+        loss=lambda w: bowl.loss(w) + hills(w)[1].sum(-1),
+        gradient=lambda w: bowl.gradient(w) - np.einsum("...ki,...k", *hills(w)) / width**2,
+    )
+
+
+def helix_field(w: np.ndarray) -> np.ndarray:
+    """The gradient of the paper's example, $(\\sin z, -\\cos z, -1)$, which depends on $z$ only.
+
+    Following its negative from the origin gives $(\\cos t - 1, \\sin t, t)$. [Zhu23, Section 4.2]
+    """
+    z = w[..., 2]
+    return np.stack([np.sin(z), -np.cos(z), -np.ones_like(z)], axis=-1)
+
+
+def helix() -> Landscape:
+    """A loss in three dimensions whose gradient flow from the origin is exactly that helix.
+
+    $\\ell(x, y, z) = -2 z - y \\cos z + (x + 1) \\sin z$. Unlike `helix_field` it has no curl.
+    """
+
+    def loss(w: np.ndarray) -> np.ndarray:
+        x, y, z = np.moveaxis(w, -1, 0)
+        return -2 * z - y * np.cos(z) + (x + 1) * np.sin(z)
+
+    def gradient(w: np.ndarray) -> np.ndarray:
+        x, y, z = np.moveaxis(w, -1, 0)
+        along = -2 + y * np.sin(z) + (x + 1) * np.cos(z)
+        return np.stack([np.sin(z), -np.cos(z), along], axis=-1)
+
+    return Landscape(loss, gradient)
+
+
+def flow(gradient: Field, w0: ArrayLike, time: float, *, points: int = 201) -> np.ndarray:
+    """The gradient flow $\\dot w = -\\nabla \\ell(w)$ from `w0` for `time`, as `[points, d]`."""
+    start = np.asarray(w0, dtype=float)
+    solution = solve_ivp(
+        lambda _, w: -gradient(w),
+        (0.0, time),
+        start,
+        method="DOP853",
+        t_eval=np.linspace(0.0, time, points),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    return solution.y.T
+
+
+def descend(gradient: Field, w0: ArrayLike, lr: float, steps: int) -> np.ndarray:
+    """Gradient descent $w_{t+1} = w_t - \\eta \\nabla \\ell(w_t)$, as `[steps + 1, d]`."""
+    path = [np.asarray(w0, dtype=float)]
+    for _ in range(steps):
+        path.append(path[-1] - lr * gradient(path[-1]))
+    return np.stack(path)
+
+
+def segment(w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # noqa: N803
+    """$w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ for one alpha or many; alpha = 0 is the start."""
+    return w0 + np.asarray(alpha)[..., None] * (wT - w0)
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """$\\langle a, b \\rangle / (\\lVert a \\rVert \\lVert b \\rVert)$ over the last axis."""
+    return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+
+
+def cosines(gradient: Field, w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # noqa: N803
+    """The cosine between the update $w_0 - w_T$ and $\\nabla \\ell(w(\\alpha))$."""
+    return cosine(w0 - wT, gradient(segment(w0, wT, alpha)))
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """$a \\times b = a_1 b_2 - a_2 b_1$: positive when `b` points to the left of `a`."""
+    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+
+def condition(gradient: Field, path: np.ndarray) -> float:
+    """The smallest cosine between the update and a gradient on the path.
+
+    The proposition asks for $\\langle \\nabla \\ell(w_t), w_0 - w_T \\rangle \\ge 0$ at every $t$.
+    """
+    return float(cosine(path[0] - path[-1], gradient(path)).min())
+
+
+def parallel_points(
+    gradient: Field,
+    w0: np.ndarray,
+    wT: np.ndarray,  # noqa: N803
+    *,
+    grid: int = 400,
+) -> np.ndarray:
+    """Every alpha of [0, 1] where the gradient is parallel to the update, cosine +1 or -1.
+
+    They are the zeros of $(w_0 - w_T) \\times \\nabla \\ell(w(\\alpha))$: a sign change between two
+    neighbours of the grid, refined by Brent's method. The grid is finer towards the ends, where a
+    flow that has almost arrived hides two zeros close together.
+    """
+
+    def turn(alpha: ArrayLike) -> np.ndarray:
+        return cross(w0 - wT, gradient(segment(w0, wT, alpha)))
+
+    alphas = (1 - np.cos(np.linspace(0.0, np.pi, grid + 1))) / 2
+    values = turn(alphas)
+    values[np.abs(values) < 1e-13 * np.abs(values).max()] = 0.0
+    found = list(alphas[values == 0])
+    for i in np.flatnonzero(values[:-1] * values[1:] < 0):
+        found.append(brentq(turn, alphas[i], alphas[i + 1], xtol=1e-14))
+    return np.sort(np.array(found))

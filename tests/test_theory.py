@@ -1,0 +1,133 @@
+"""What must be true of gradient flow and of the segment between its ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from smelib import theory
+
+TURN = 2 * np.pi
+
+
+def random_bowl(seed: int, d: int = 2) -> tuple[theory.Landscape, np.ndarray, np.ndarray]:
+    """A strongly convex quadratic, its matrix, and a start."""
+    draw = np.random.default_rng(seed)
+    q, _ = np.linalg.qr(draw.normal(size=(d, d)))
+    a = q @ np.diag(draw.uniform(0.1, 3.0, d)) @ q.T
+    return theory.quadratic(a), a, draw.normal(size=d)
+
+
+def random_bumps(seed: int) -> tuple[theory.Landscape, np.ndarray]:
+    """A bowl with twelve hills and pits, and the flow from a random start."""
+    draw = np.random.default_rng(seed)
+    bowl, centres = np.diag(draw.uniform(0.05, 0.3, 2)), draw.uniform(-2.5, 2.5, (12, 2))
+    land = theory.bumps(bowl, centres, draw.normal(0, 1.2, 12), 0.7)
+    return land, theory.flow(land.gradient, draw.uniform(-3, 3, 2), draw.uniform(1, 8))
+
+
+LANDSCAPES = {
+    "bowl": (random_bowl(0)[0], 2),
+    "valley": (theory.sine_valley(amplitude=0.7, slope=0.4, stiffness=3.0), 2),
+    "bumps": (random_bumps(0)[0], 2),
+    "helix": (theory.helix(), 3),
+}
+
+
+@pytest.mark.parametrize("name", LANDSCAPES)
+def test_the_gradient_is_that_of_the_loss(name: str) -> None:
+    land, d = LANDSCAPES[name]
+    w, h = np.random.default_rng(1).normal(size=(20, d)), 1e-6
+    for i, step in enumerate(h * np.eye(d)):
+        slope = (land.loss(w + step) - land.loss(w - step)) / (2 * h)
+        np.testing.assert_allclose(land.gradient(w)[:, i], slope, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", LANDSCAPES)
+def test_the_loss_falls_along_the_flow(name: str) -> None:
+    land, d = LANDSCAPES[name]
+    path = theory.flow(land.gradient, np.full(d, 0.7), 3.0)
+    assert (np.diff(land.loss(path)) < 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_flow_of_a_quadratic_is_the_matrix_exponential(seed: int) -> None:
+    bowl, a, w0 = random_bowl(seed, d=3)
+    path = theory.flow(bowl.gradient, w0, 2.0, points=11)
+    exact = [expm(-t * a) @ w0 for t in np.linspace(0, 2, 11)]
+    np.testing.assert_allclose(path, exact, atol=1e-9)
+
+
+def test_descent_with_small_steps_approaches_the_flow() -> None:
+    bowl, _, w0 = random_bowl(3)
+    end = theory.flow(bowl.gradient, w0, 1.0)[-1]
+    gaps = [
+        np.linalg.norm(theory.descend(bowl.gradient, w0, 1 / n, n)[-1] - end) for n in (50, 100)
+    ]
+    assert gaps[1] < 0.01
+    assert gaps[0] / gaps[1] == pytest.approx(2, rel=0.1)
+
+
+def test_the_segment_starts_at_the_start() -> None:
+    w0, end = np.array([1.0, 2.0]), np.array([5.0, -2.0])
+    np.testing.assert_array_equal(theory.segment(w0, end, [0, 0.25, 1]), [w0, [2, 1], end])
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_convex_quadratic_has_one_parallel_point(seed: int) -> None:
+    bowl, _, w0 = random_bowl(seed)
+    path = theory.flow(bowl.gradient, w0, 1.5)
+    assert theory.condition(bowl.gradient, path) >= 0
+    alpha = theory.parallel_points(bowl.gradient, path[0], path[-1])
+    assert len(alpha) == 1
+    assert 0 < alpha[0] < 1
+    cosine = theory.cosines(bowl.gradient, path[0], path[-1], alpha)
+    np.testing.assert_allclose(cosine, 1, atol=1e-8)
+
+
+def test_one_step_of_descent_is_parallel_at_the_start() -> None:
+    bowl, _, w0 = random_bowl(4)
+    w0, end = theory.descend(bowl.gradient, w0, 0.3, 1)
+    assert theory.cosines(bowl.gradient, w0, end, 0.0) == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(theory.parallel_points(bowl.gradient, w0, end), [0], atol=1e-9)
+
+
+@pytest.mark.parametrize("time", [2.0, 6.0, 9.0, 11.0])
+def test_the_valley_is_parallel_somewhere(time: float) -> None:
+    """Times on either side of the proof's two cases."""
+    valley = theory.sine_valley(stiffness=6.0)
+    path = theory.flow(valley.gradient, [0, 0], time)
+    alpha = theory.parallel_points(valley.gradient, path[0], path[-1])
+    assert len(alpha)
+    cosine = theory.cosines(valley.gradient, path[0], path[-1], alpha)
+    np.testing.assert_allclose(np.abs(cosine), 1, atol=1e-8)
+
+
+def test_the_condition_is_what_the_plane_needs() -> None:
+    """With it, a parallel point in every landscape; without it, none in some."""
+    found = {True: [], False: []}
+    for seed in range(50):
+        land, path = random_bumps(seed)
+        alpha = theory.parallel_points(land.gradient, path[0], path[-1])
+        cosine = theory.cosines(land.gradient, path[0], path[-1], alpha)
+        np.testing.assert_allclose(np.abs(cosine), 1, atol=1e-8)
+        found[theory.condition(land.gradient, path) >= 0].append(len(alpha))
+    assert len(found[True]) > 40
+    assert min(found[True]) >= 1
+    assert min(found[False]) == 0
+
+
+@pytest.mark.parametrize("field", [theory.helix_field, theory.helix().gradient])
+def test_the_flow_is_the_helix(field: theory.Field) -> None:
+    t = np.linspace(0, TURN, 201)
+    exact = np.stack([np.cos(t) - 1, np.sin(t), t], axis=-1)
+    np.testing.assert_allclose(theory.flow(field, [0, 0, 0], TURN), exact, atol=1e-7)
+
+
+def test_the_helix_never_points_along_its_segment() -> None:
+    start, end, alpha = np.zeros(3), np.array([0, 0, TURN]), np.linspace(0, 1, 100)
+    paper = theory.cosines(theory.helix_field, start, end, alpha)
+    np.testing.assert_allclose(paper, 1 / np.sqrt(2), atol=1e-12)
+    ours = theory.cosines(theory.helix().gradient, start, end, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(ours, [1 / np.sqrt(2), 3 / np.sqrt(10), 1 / np.sqrt(2)], atol=1e-12)
