@@ -203,13 +203,14 @@ def dlg(
 class Preset:
     """How IG and SME are minimised. `grey`: start near mid-grey with that much noise, not N(0, 1).
 
-    Alpha is updated every `alpha_every` steps, with the learning rate `alpha_rate`.
+    `rate` is the images' learning rate; alpha is updated every `alpha_every` steps at `alpha_rate`.
     """
 
     steps: int
     schedule: Callable[[int, int], float]
     betas: tuple[float, float]
     alpha_rate: float
+    rate: float = 1.0
     alpha_every: int = 1
     grey: float | None = None
 
@@ -221,9 +222,9 @@ class Preset:
         return (low + high) / 2 + self.grey * noise
 
     def recipe(self, network: Network) -> Recipe:
-        """For the solver: Adam in the box, images at learning rate 1."""
+        """For the solver: Adam in the box."""
         return Recipe(
-            {"images": 1.0, "alpha": self.alpha_rate},
+            {"images": self.rate, "alpha": self.alpha_rate},
             optimiser=partial(adam, betas=self.betas),
             schedule=self.schedule,
             project=partial(_clamp, network),
@@ -233,7 +234,7 @@ class Preset:
 
 PRESETS = {
     "paper": Preset(1000, staircase, (0.9, 0.999), alpha_rate=0.001),
-    "fast": Preset(200, cosine, (0.5, 0.9), alpha_rate=0.01, alpha_every=4, grey=0.1),
+    "fast": Preset(200, cosine, (0.9, 0.99), alpha_rate=0.02, rate=2.0, alpha_every=4, grey=0.1),
 }
 
 

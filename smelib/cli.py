@@ -20,11 +20,6 @@ from smelib.metrics import evaluate
 from smelib.types import InputError, Params, Protocol, Reconstruction, Update, nearest
 from smelib.version import __version__
 
-# How many steps a method takes by default: the papers', and for the built-in photographs, whose
-# network is larger, as many as two CPU cores do within a minute.
-STEPS = {"dlg": 100, "ig": 1000, "sme": 1000, "dlfa": 400}
-PHOTO_STEPS = {**STEPS, "ig": 400, "sme": 400, "dlfa": 100}
-
 
 class _Parser(argparse.ArgumentParser):
     """One sentence and exit code 2, without the usage text in front of it."""
@@ -112,13 +107,17 @@ def _invert(
     return attacks.ATTACKS[method](network, update, known, **extra, **options)
 
 
-def _options(args: argparse.Namespace, steps: int) -> dict:
-    if steps < 1:
-        raise InputError(f"--steps {steps}: an attack needs at least one.")
+def _options(args: argparse.Namespace) -> dict:
+    """What was typed, and the attack's own default where nothing was."""
+    if args.steps is not None and args.steps < 1:
+        raise InputError(f"--steps {args.steps}: an attack needs at least one.")
     if args.restarts < 1:
         raise InputError(f"--restarts {args.restarts}: an attack needs at least one start.")
+    if args.preset not in attacks.PRESETS:
+        raise nearest("preset", args.preset, list(attacks.PRESETS))
     return {
-        "steps": steps,
+        **({} if args.steps is None else {"steps": args.steps}),
+        **({"preset": args.preset} if args.method in ("ig", "sme") else {}),
         "seed": args.seed,
         "restarts": args.restarts,
         "device": args.device,
@@ -146,6 +145,7 @@ def _result(
 ) -> dict:
     return {
         "method": args.method,
+        "preset": args.preset if args.method in ("ig", "sme") else "paper",
         "network": args.network,
         "samples": update.samples,
         "seed": args.seed,
@@ -167,9 +167,7 @@ def attack(args: argparse.Namespace) -> dict:
     if args.samples < 1:
         raise InputError(f"--samples {args.samples}: a client needs at least 1.")
     protocol = Protocol(args.epochs, args.batch_size or args.samples, args.lr)
-    table = PHOTO_STEPS if args.dataset == "photos" else STEPS
-    steps = table[args.method] if args.steps is None else args.steps
-    options = _options(args, steps)
+    options = _options(args)
     client = data.client(
         args.dataset,
         args.samples,
@@ -223,7 +221,7 @@ def audit(args: argparse.Namespace) -> dict:
         if None in given:
             raise InputError("give --epochs, --batch-size and --lr together, or none of them.")
         protocol = Protocol(*given)
-    options = _options(args, STEPS[args.method] if args.steps is None else args.steps)
+    options = _options(args)
     known = _labels(args.labels, network, update, protocol, args.seed)
     found = _invert(args.method, network, update, known, protocol, options)
     result = _result(args, found, update, shape=list(shape), classes=args.classes)
@@ -283,7 +281,12 @@ def parser() -> argparse.ArgumentParser:
     for command in (a, u):
         command.add_argument("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
         command.add_argument("--network", default="cnn", help=", ".join(models.NETWORKS))
-        command.add_argument("--steps", type=int, help="iterations (the paper's number)")
+        command.add_argument(
+            "--preset",
+            default="fast",
+            help="schedule of ig and sme: fast (200 steps) or paper (1000)",
+        )
+        command.add_argument("--steps", type=int, help="iterations, if not the preset's number")
         command.add_argument("--restarts", type=int, default=1, help="independent starts (1)")
         command.add_argument("--seed", type=int, default=0, help="of everything random (0)")
         command.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")

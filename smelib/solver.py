@@ -157,7 +157,7 @@ def minimise(
             if done % CHECK_EVERY == 0 or done == steps:
                 bar.update(done - bar.n)
                 recent = torch.stack([h["loss"] for h in history[-2 * CHECK_EVERY :]])
-                if not bool(torch.isfinite(recent).all()):
+                if not bool(torch.isfinite(recent).any(dim=1).all()):  # no restart is left
                     stopped = _nan_message(history)
                     break
                 bar.set_postfix(loss=f"{float(recent[-1].min()):.4g}", refresh=False)
@@ -183,8 +183,10 @@ def minimise(
         )
     if "NaN" in stopped:
         warnings.warn(stopped, RuntimeWarning, stacklevel=3)
+    history = history[:done]  # a step that was interrupted counts nowhere
+    passed = [s for s in taken_at if s < done]
     if snapshots:
-        taken.append(last["images"].detach().clone())
+        taken = [*taken[: len(passed)], last["images"].detach().clone()]
     return Solution(
         images=last["images"].detach(),
         aux={k: last[k].detach() for k in aux},
@@ -192,7 +194,7 @@ def minimise(
         terms={k: v.detach() for k, v in terms.items()},
         history={k: torch.stack([h[k] for h in history]).cpu() for k in (history or [{}])[0]},
         snapshots=taken,
-        snapshot_steps=[s for s in taken_at if s < done] + [done] if snapshots else [],
+        snapshot_steps=[*passed, done] if snapshots else [],
         steps=done,
         seconds=time.perf_counter() - started,
         stopped=stopped,
@@ -280,7 +282,7 @@ def _stalled(recent: Tensor, tolerance: float) -> bool:
 
 
 def _nan_message(history: list[dict[str, Tensor]]) -> str:
-    bad = [i for i, h in enumerate(history) if not bool(torch.isfinite(h["loss"]).all())]
+    bad = [i for i, h in enumerate(history) if not bool(torch.isfinite(h["loss"]).any())]
     return (
         f"the loss turned NaN at step {bad[0]}; returning the last good state before it. "
         "Lower the learning rate, or check the update's weights."

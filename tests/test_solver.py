@@ -97,6 +97,17 @@ def test_nan_stops_the_loop_and_keeps_the_last_good_state() -> None:
     assert bool(torch.isfinite(found.images).all())
 
 
+def test_a_restart_that_turns_nan_does_not_stop_the_others() -> None:
+    def one_breaks(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = images.square().sum().sqrt() * torch.where(images[0] > 5, float("nan"), 1.0)
+        return loss, {"similarity": loss}
+
+    start = torch.tensor([[1.0, 1.0], [9.0, 1.0]])
+    found = minimise(one_breaks, start, {}, Recipe({"images": 0.01}), steps=60, progress=False)
+    assert found.stopped == "finished"
+    assert torch.isfinite(found.loss).tolist() == [True, False]
+
+
 def test_nan_from_the_start_is_an_error() -> None:
     def nothing(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
         loss = (images * float("nan")).sum()
@@ -116,9 +127,17 @@ def test_ctrl_c_returns_what_there_is() -> None:
         return bowl(images, aux, step)
 
     found = minimise(
-        interrupted, torch.ones(1, 3), {}, Recipe({"images": 0.1}), steps=50, progress=False
+        interrupted,
+        torch.ones(1, 3),
+        {},
+        Recipe({"images": 0.1}),
+        steps=14,
+        snapshots=3,  # at 0, at 7, where the interruption comes, and at the end
+        progress=False,
     )
-    assert found.stopped == "interrupted after 7 of 50 steps"
+    assert found.stopped == "interrupted after 7 of 14 steps"
+    assert found.snapshot_steps == [0, 7]
+    assert len(found.snapshots) == 2
     assert len(found.history["loss"]) == found.steps == 7
     assert float(found.loss) < 3
 
@@ -179,6 +198,16 @@ def test_the_traced_gradient_is_the_eager_one(
     monkeypatch.setattr(torch, "compile", lambda function: function)
     traced = attack(tiny.network, tiny.update, tiny.labels, steps=5, compile=True)
     torch.testing.assert_close(traced.images, plain.images)
+
+
+def test_the_fast_preset_beats_as_many_steps_of_the_papers(digits: Scene) -> None:
+    fast, paper = (
+        attacks.sme(digits.network, digits.update, digits.labels, preset=p, steps=120)
+        for p in ("fast", "paper")
+    )
+    assert fast.loss < paper.loss
+    with pytest.raises(smelib.InputError, match="did you mean 'fast'"):
+        attacks.sme(digits.network, digits.update, digits.labels, preset="fsat")
 
 
 def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:
