@@ -10,6 +10,7 @@ from smelib import (
     objectives,
     params,
     solver,
+    theory,
     viz,
 )
 from smelib.federated import average, fedavg, local_path, local_update
@@ -37,5 +38,6 @@ __all__ = [
     "objectives",
     "params",
     "solver",
+    "theory",
     "viz",
 ]

@@ -1,7 +1,7 @@
 """Gradient flow, the segment between its ends, and the point where the gradient is parallel to it.
 
 The plane is small enough to see: a loss, the flow $\\dot w = -\\nabla \\ell(w)$ from $w_0$ to
-$w_T$, and the segment $w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ that the server can walk along. [Zhu23]
+$w_T$, and the segment $w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ the server can walk along. [Zhu23]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
+from scipy.special import logsumexp, softmax
 
 Field = Callable[[np.ndarray], np.ndarray]
 
@@ -65,6 +66,22 @@ def bumps(hessian: ArrayLike, centres: ArrayLike, heights: ArrayLike, width: flo
     return Landscape(
         loss=lambda w: bowl.loss(w) + hills(w)[1].sum(-1),
         gradient=lambda w: bowl.gradient(w) - np.einsum("...ki,...k", *hills(w)) / width**2,
+    )
+
+
+def trail(points: ArrayLike, *, drop: float = 0.1, width: float = 0.25) -> Landscape:
+    """A valley along a trail of `points`, each `drop` lower than the one before; not convex.
+
+    $\\ell(w) = -\\log \\sum_i e^{i \\delta - \\lVert w - p_i \\rVert^2 / 2 \\sigma^2}$.
+    """
+    p = np.asarray(points, dtype=float)
+
+    def terms(w: np.ndarray) -> np.ndarray:
+        return drop * np.arange(len(p)) - ((w[..., None, :] - p) ** 2).sum(-1) / (2 * width**2)
+
+    return Landscape(
+        loss=lambda w: -logsumexp(terms(w), axis=-1),
+        gradient=lambda w: (w - softmax(terms(w), axis=-1) @ p) / width**2,
     )
 
 
