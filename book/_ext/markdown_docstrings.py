@@ -1,4 +1,4 @@
-"""smelib's docstrings are Markdown, as help() shows them; autodoc expects reStructuredText."""
+"""The kernel's docstrings are Markdown, as `help()` shows them; autodoc wants reStructuredText."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ import re
 
 from sphinx.application import Sphinx
 
-SPAN = re.compile(r"``.+?``|`(?P<code>[^`]+)`|\$(?P<math>[^$]+)\$|(?P<special>[|_*](?!\w))", re.S)
+SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
 
 
 def to_rst(text: str) -> str:
-    """Write `code` and $mathematics$ as roles; *emphasis* is the same in both languages."""
-
-    def span(match: re.Match[str]) -> str:
-        if match["code"]:
-            return f"``{match['code']}``"
-        if match["math"]:
-            return f":math:`{match['math']}`"
-        return match[0]
-
-    return SPAN.sub(span, text)
+    """Write `code` and $mathematics$ the other way; *emphasis* is the same in both."""
+    return SPAN.sub(lambda m: f"``{m[1]}``" if m[1] else f":math:`{m[2]}`", text)
 
 
-def convert(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list) -> None:
-    """Replace a docstring's lines, in place, as autodoc asks."""
+def convert(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list) -> None:
+    """Replace the lines of one docstring, in place, as autodoc asks."""
     lines[:] = to_rst("\n".join(lines)).split("\n")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Sphinx calls this."""
     app.connect("autodoc-process-docstring", convert)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
