@@ -69,9 +69,10 @@ def sme(network: Network, update: Update, labels: Tensor, *, tv: float) -> Objec
     product $\\langle \\partial L / \\partial w, w_T - w_0 \\rangle$.
     """
     direction = P.sub(update.before, update.after)
+    ahead = P.sub(update.after, update.before)
 
     def loss(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple[Tensor, Terms]:
-        surrogate = P.lerp(update.before, update.after, aux["alpha"])
+        surrogate = P.add(update.before, ahead, aux["alpha"])
         dummy = gradient(network, surrogate, images, labels)
         similarity, smooth = 1 - P.cosine(direction, dummy), total_variation(images)
         return similarity + tv * smooth, {"similarity": similarity, "tv": smooth}

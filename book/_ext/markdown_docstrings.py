@@ -7,6 +7,7 @@ import re
 from sphinx.application import Sphinx
 
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
+DEFAULT = re.compile(r"<function (\w+)>|<factory>")
 
 
 def to_rst(text: str) -> str:
@@ -14,12 +15,20 @@ def to_rst(text: str) -> str:
     return SPAN.sub(lambda m: f"``{m[1]}``" if m[1] else f":math:`{m[2]}`", text)
 
 
-def convert(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list) -> None:
+def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list) -> None:
     """Replace the lines of one docstring, in place, as autodoc asks."""
     lines[:] = to_rst("\n".join(lines)).split("\n")
 
 
+def signature(
+    app: Sphinx, what: str, name: str, obj: object, options: object, given: str | None, result: str
+) -> tuple[str | None, str]:
+    """Make a dataclass's defaults readable: `adam` for `<function adam>`."""
+    return given and DEFAULT.sub(lambda m: m[1] or "...", given), result
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
-    app.connect("autodoc-process-docstring", convert)
+    app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-process-signature", signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
