@@ -88,7 +88,7 @@ def test_the_setup_cell_works_where_smelib_is_missing(tmp_path: Path) -> None:
         "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
         "PIP_TARGET": str(target),
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it as build_isolation=0: nothing is downloaded
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "IPYTHONDIR": str(tmp_path / "ipython"),
     }
