@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import urllib.request
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from smelib.types import InputError, nearest
+from smelib.version import REPOSITORY
 
 
 @dataclass(frozen=True)
@@ -277,3 +279,22 @@ def federation(
     else:
         raise nearest("split", split, ["writer", "dirichlet"])
     return [held.client(part) for part in parts if len(part)]
+
+
+def results(name: str) -> str:
+    """The text of a file of measured results: from the clone, or else from the repository.
+
+    `name` is a path under `results/`, like `"quality.json"`.
+    """
+    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[1]):
+        if (folder / "results" / name).is_file() and (folder / "_toc.yml").is_file():
+            return (folder / "results" / name).read_text(encoding="utf-8")
+    address = f"{REPOSITORY}/raw/HEAD/results/{name}"
+    try:
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            return answer.read().decode("utf-8")
+    except OSError as error:
+        raise InputError(
+            f"results/{name} is neither in a clone around here nor at {address} ({error}). "
+            "Run this inside a clone of the book's repository."
+        ) from None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -18,6 +21,25 @@ from smelib.objectives import Objective
 from smelib.types import InputError
 
 CHECK_EVERY = 25  # steps between two looks at the loss: only then does the device wait for us
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Ask glibc to keep what is freed for the next step, for this process; elsewhere do nothing.
+
+    By default it returns the megabytes of every step's weight gradients to the system and takes
+    them back page by page: a tenth to a fifth of a step on the CPU.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    trim_threshold, top_pad, map_threshold = -1, -2, -3
+    try:
+        tune = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # not glibc
+        return
+    tune(map_threshold, 2**25)  # the largest it takes; above, each tensor is its own mapping
+    tune(trim_threshold, 2**31 - 1)
+    tune(top_pad, 2**26)
 
 
 def constant(step: int, steps: int) -> float:
@@ -108,6 +130,7 @@ def minimise(
         raise InputError(f"keep={keep!r}: choose 'last' or 'best'.")
     if steps < 1:
         raise InputError(f"steps={steps}: an attack needs at least one.")
+    keep_freed_memory()
     images = images.clone().requires_grad_()
     aux = {k: v.clone().requires_grad_() for k, v in aux.items()}
     unknowns = {"images": images, **aux}

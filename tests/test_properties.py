@@ -52,12 +52,82 @@ def test_gradient_of_alpha_is_an_inner_product(tiny: Scene, alpha: float) -> Non
     torch.testing.assert_close(measured, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_alpha_points_from_before_to_after(tiny: Scene) -> None:
-    """alpha = 0 is w0 and alpha = 1 is wT, not the other way round."""
-    ends = [P.lerp(tiny.update.before, tiny.update.after, a) for a in (0.0, 1.0)]
-    for end, truth in zip(ends, (tiny.update.before, tiny.update.after), strict=True):
-        for name in truth:
-            torch.testing.assert_close(end[name], truth[name])
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_alpha_points_from_before_to_after(tiny: Scene, alpha: int) -> None:
+    """SME's gradient is taken at w0 for alpha = 0 and at wT for alpha = 1, not the other way."""
+    sme = objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.0)
+    loss, _ = sme(tiny.z, {"alpha": torch.tensor(float(alpha), dtype=torch.float64)}, CLOCK)
+    ends = (tiny.update.before, tiny.update.after)
+    direction = P.sub(*ends)
+    here, other = (
+        1 - P.cosine(direction, gradient(tiny.network, end, tiny.z, tiny.labels))
+        for end in (ends[alpha], ends[1 - alpha])
+    )
+    assert abs(float(here - other)) > 1e-3, "the case must tell the ends apart"
+    torch.testing.assert_close(loss, here, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["ig", "sme"])
+def test_the_truth_after_one_step_has_loss_zero(name: str) -> None:
+    """With T = 1 the true images explain the update exactly, seen from w0."""
+    one = tiny_scene(epochs=1, samples=3, batch_size=3)
+    z = one.network.normalise(one.client.images)
+    aux = {"alpha": torch.zeros((), dtype=torch.float64)} if name == "sme" else {}
+    loss, terms = getattr(objectives, name)(one.network, one.update, one.labels, tv=0.0)(
+        z, aux, CLOCK
+    )
+    assert abs(float(loss)) < 1e-12
+    assert abs(float(terms["similarity"])) < 1e-12
+
+
+def textbook_sme(scene: Scene, z: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Loss, image gradient and alpha gradient as most repositories compute them."""
+    module, images = copy.deepcopy(scene.network.body), z.clone().requires_grad_()
+    before, after = scene.update.before, scene.update.after
+    with torch.no_grad():
+        for name, p in module.named_parameters():
+            p.copy_(before[name] + alpha * (after[name] - before[name]))
+    names = [name for name, _ in module.named_parameters()]
+    loss = nn.functional.cross_entropy(module(images), scene.labels)
+    dummy = torch.autograd.grad(loss, list(module.parameters()), create_graph=True)
+    target = [before[n] - after[n] for n in names]
+    inner = sum((a * b).sum() for a, b in zip(target, dummy, strict=True))
+    lengths = sum(a.pow(2).sum() for a in target) * sum(b.pow(2).sum() for b in dummy)
+    across, down = images.diff(dim=-1).abs().mean(), images.diff(dim=-2).abs().mean()
+    total = 1 - inner / lengths.sqrt() + 0.01 * (across + down) / 2
+    total.backward()
+    slope = -sum((p.grad * d).sum() for p, d in zip(module.parameters(), target, strict=True))
+    return total.detach(), images.grad, slope
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 0.9])
+def test_the_fast_step_is_the_textbook_step(tiny: Scene, alpha: float) -> None:
+    """What was done for speed changes the order of additions and nothing else."""
+    sme = objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.01)
+    ours = gradients(sme, tiny.z, alpha=torch.tensor(alpha, dtype=torch.float64))
+    for mine, theirs in zip(ours, textbook_sme(tiny, tiny.z, alpha), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-13)
+
+
+def test_an_attack_is_the_textbook_loop(tiny: Scene) -> None:
+    """Thirty steps of the whole solver against a loop written by hand."""
+    found = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=30, seed=3)
+    draw = torch.Generator().manual_seed(3)
+    z = torch.randn(tiny.z.shape, generator=draw, dtype=torch.float64)
+    low, high = tiny.network.box(z)
+    z, alpha = z.clamp(low, high).requires_grad_(), torch.tensor(0.5, dtype=torch.float64)
+    optimizer = torch.optim.Adam([{"params": [z], "lr": 1.0}, {"params": [alpha], "lr": 1e-3}])
+    for step in range(30):
+        for group, rate in zip(optimizer.param_groups, (1.0, 1e-3), strict=True):
+            group["lr"] = rate * 0.1 ** sum(step >= 30 * k / 8 for k in (3, 5, 7))
+        _, z.grad, alpha.grad = textbook_sme(tiny, z.detach(), float(alpha))
+        optimizer.step()
+        with torch.no_grad():
+            z.clamp_(low, high)
+            alpha.clamp_(0, 1)
+    by_hand = tiny.network.denormalise(z.detach()).clamp(0, 1)
+    torch.testing.assert_close(found.images, by_hand, rtol=1e-7, atol=1e-9)
+    assert found.alpha == pytest.approx(float(alpha), abs=1e-9)
 
 
 def test_dlfa_with_one_step_is_l2_matching_at_the_start() -> None:
@@ -81,6 +151,22 @@ def test_checkpointing_changes_memory_and_nothing_else(epochs: int) -> None:
     )
     for a, b in zip(gradients(plain, z), gradients(lean, z), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_dlfa_does_not_know_the_clients_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one seed for client and attack, the attack still draws an order of its own."""
+    scene = tiny_scene(epochs=4, samples=6, batch_size=2)
+    client = list(batches(6, scene.protocol, torch.Generator().manual_seed(0)))
+    drawn = []
+
+    def watch(*arguments: object) -> list[Tensor]:
+        drawn.extend(batches(*arguments))
+        return drawn
+
+    monkeypatch.setattr(objectives, "batches", watch)
+    attacks.dlfa(scene.network, scene.update, scene.labels, scene.protocol, seed=0, steps=1)
+    assert len(drawn) == len(client)
+    assert any(not torch.equal(a, b) for a, b in zip(drawn, client, strict=True))
 
 
 def test_the_true_data_make_dlfa_vanish_and_not_ig() -> None:
