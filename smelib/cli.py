@@ -1,4 +1,4 @@
-"""`smelib attack` and `smelib audit`: the kernel from a terminal."""
+"""`smelib attack`, `audit`, `reproduce` and `scoreboard`: the kernel from a terminal."""
 
 from __future__ import annotations
 
@@ -231,6 +231,54 @@ def audit(args: argparse.Namespace) -> dict:
     return result
 
 
+def reproduce(args: argparse.Namespace) -> int:
+    """Run the jobs of one of the paper's tables that have no result yet."""
+    from smelib import experiments, runner  # needs a Unix system, which the attacks do not
+
+    def words(text: str | None) -> list[str]:
+        return [word for word in (text or "").split(",") if word]
+
+    if args.workers is not None and args.workers < 1:
+        raise InputError(f"--workers {args.workers}: at least one is needed.")
+    if args.backend not in ("local", "ray"):
+        raise nearest("backend", args.backend, ["local", "ray"])
+    limit = math.inf if args.time_limit is None else runner.duration(args.time_limit)
+    jobs = experiments.jobs(
+        args.table,
+        rows=[row for text in args.rows or () for row in words(text)],
+        methods=words(args.methods),
+        inits=words(args.inits),
+        seeds=args.seeds,
+    )
+    tally = runner.reproduce(
+        jobs,
+        Path(args.out),
+        data_root=args.data_root,
+        backend=args.backend,
+        workers=args.workers,
+        address=args.address,
+        gpus=args.gpus,
+        rerun=runner.Rerun(failed=args.retry_failed, stale=args.stale),
+        time_limit=limit,
+    )
+    print(runner.summary(args.table, len(jobs), tally), file=sys.stderr)
+    return 130 if tally["interrupted"] else int(tally["failed"] > 0)
+
+
+def scoreboard(args: argparse.Namespace) -> int:
+    """Compare all results with the paper: a page of the book, and the counts."""
+    from smelib import runner
+    from smelib import scoreboard as board
+
+    found = board.cells(Path(args.out))
+    page = Path(args.page)
+    page.write_text(board.page(found), encoding="utf-8")
+    if Path(args.out).is_dir():
+        runner.write_manifest(Path(args.out))
+    print(board.summary(found))
+    return 0
+
+
 def _known_names(args: argparse.Namespace) -> None:
     if args.method not in attacks.ATTACKS:
         raise nearest("method", args.method, list(attacks.ATTACKS))
@@ -278,6 +326,28 @@ def parser() -> argparse.ArgumentParser:
     u.add_argument("--lr", type=_number, default=0.004, help="local learning rate (0.004)")
     u.set_defaults(run=audit)
 
+    r = commands.add_parser("reproduce", help="run one of the paper's tables; resumes by itself")
+    r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
+    r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
+    r.add_argument("--methods", help="like ig,sme,dlfa (all)")
+    r.add_argument("--inits", help="torch, lecun or both (the plan's)")
+    r.add_argument("--seeds", type=int, help="clients per cell, also outside the plan")
+    r.add_argument("--backend", default="local", help="local or ray (local)")
+    r.add_argument("--workers", type=int, help="local processes (one per GPU, or else per core)")
+    r.add_argument("--address", default="auto", help="of the Ray cluster (auto)")
+    r.add_argument("--gpus", type=_number, help="share of a GPU per job on Ray, like 0.25 (1)")
+    r.add_argument("--time-limit", help="like 2h: start no job after that, finish those under way")
+    r.add_argument("--retry-failed", action="store_true", help="run failed jobs once more")
+    r.add_argument("--stale", action="store_true", help="run again what other code produced")
+    r.add_argument("--data-root", help="folder with femnist.npz and cifar100.npz")
+    r.add_argument("--out", default="results", help="folder of the CSV files (results)")
+    r.set_defaults(run=reproduce)
+
+    s = commands.add_parser("scoreboard", help="the paper's numbers beside ours")
+    s.add_argument("--out", default="results", help="folder of the CSV files (results)")
+    s.add_argument("--page", default="book/scoreboard.md", help="where the page goes")
+    s.set_defaults(run=scoreboard)
+
     for command in (a, u):
         command.add_argument("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
         command.add_argument("--network", default="cnn", help=", ".join(models.NETWORKS))
@@ -311,6 +381,8 @@ def main(argv: list[str] | None = None) -> int:
             "smelib: interrupted before anything was found; nothing was written.", file=sys.stderr
         )
         return 130
+    if isinstance(result, int):
+        return result
     _say(result, args.json, args.out)
     return 0
 

@@ -1,0 +1,320 @@
+"""The paper's cells beside ours: who agrees, who differs, and what nobody has run yet."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student
+
+from smelib import data
+from smelib.experiments import INITS, Job, fingerprint
+from smelib.ledger import Ledger
+
+DECIBELS, COSINE, FACTOR = 2.0, 0.02, 1.5
+RULE = (
+    f"A PSNR agrees when our mean lies within {DECIBELS:g} dB of the paper's. A cosine or a norm "
+    f"ratio agrees when our mean lies within {COSINE:g} of the paper's, or within the paper's own "
+    "standard deviation over clients where that is more. Time and memory were measured on other "
+    "machines, so they are compared as multiples of SME's in the same row, and agree within a "
+    f"factor of {FACTOR:g}. The interval does not enter: few clients make it wide, and a wide "
+    "interval is no agreement."
+)
+ORDER = ("failed", "differs", "not run", "agrees", "no value")
+QUANTITY = {
+    "psnr": "PSNR (dB)",
+    "p2_ratio": "least share in the plane",
+    "cos_start": "cosine at α = 0",
+    "cos_best": "best cosine",
+    "hours_per_100": "time ÷ SME's",
+    "gigabytes": "memory ÷ SME's",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of the paper and what we have of it under one initialisation."""
+
+    table: str
+    row: str
+    method: str
+    metric: str
+    paper: float | None
+    error: float | None
+    source: tuple[str, str]
+    init: str = "torch"
+    values: tuple[float, ...] = ()
+    failed: int = 0
+    stale: bool = False
+    similarity: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def ours(self) -> float:
+        """Our mean over clients."""
+        return float(np.mean(self.values))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % t-interval of that mean; none for a single client."""
+        n = len(self.values)
+        if n < 2:
+            return None
+        half = student.ppf(0.975, n - 1) * np.std(self.values, ddof=1) / math.sqrt(n)
+        return float(self.ours - half), float(self.ours + half)
+
+    @property
+    def gap(self) -> float:
+        """The difference in units of what still agrees: up to 1 agrees."""
+        if self.paper is None or not self.values:
+            return 0.0
+        if self.metric == "psnr":
+            return abs(self.ours - self.paper) / DECIBELS
+        if self.table == "cost":
+            return abs(math.log(self.ours / self.paper)) / math.log(FACTOR)
+        return abs(self.ours - self.paper) / max(COSINE, self.error or 0)
+
+    @property
+    def verdict(self) -> str:
+        """`RULE`, applied."""
+        if self.paper is None:
+            return "no value"
+        if not self.values:
+            return "failed" if self.failed else "not run"
+        return "agrees" if self.gap <= 1 else "differs"
+
+    @property
+    def command(self) -> str:
+        """What would run the cell's first five clients."""
+        table, row = self.source
+        methods = f"{self.method},sme" if table == "cost" else self.method
+        which = "" if table == "low_rank" else f" --methods {methods}"
+        return f"smelib reproduce {table} --rows {row}{which} --seeds 5 --data-root DIR"
+
+
+def sources(table: str, row: str) -> list[tuple[str, str]]:
+    """Where a row of the paper is measured: some stand in two tables, LeNet has two forms."""
+    if table == "trained" and row.startswith("R1-"):
+        return [("main", row.replace("R1", "femnist"))]
+    if row.startswith("lenet-"):
+        return [(table, row), (table, row.replace("lenet", "lenet_softmax"))]
+    return [(table, row)]
+
+
+def _number(line: dict, metric: str) -> float:
+    """A line's value; for the cost table that of a whole attack of the paper's length."""
+    if metric == "hours_per_100":
+        whole = 400 if line["method"] == "dlfa" else 1000
+        clock = "cpu_seconds" if line["device"] == "cpu" else "seconds"
+        return float(line[clock]) / int(line["steps"]) * whole
+    return float(line["memory_mb" if metric == "gigabytes" else metric])
+
+
+def cells(folder: Path) -> list[Cell]:
+    """Every cell of the paper, once for each initialisation or variant that was run."""
+    paper = json.loads(data.results("paper_tables.json"))
+    found: list[Cell] = []
+    latest: dict[str, dict] = {}
+    for table in ("main", "cost", "low_rank", "trained", "architectures"):
+        latest |= Ledger(folder / f"{table}.csv").latest()
+    by_cell: dict[tuple, list[dict]] = {}
+    for line in latest.values():
+        where = tuple(line[k] for k in ("table", "row", "method", "init"))
+        by_cell.setdefault(where, []).append(line)
+
+    for table in ("main", "cost", "low_rank", "trained", "architectures"):
+        given: dict[tuple, dict] = {}
+        for c in paper[table]:  # three of the low-rank settings stand there more than once
+            given.setdefault((c["row"], c["method"], c["metric"]), c)
+        for (row, method, metric), c in given.items():
+            if metric == "l_sim" or (table == "cost" and method == "sme"):
+                continue
+            value = c["value"]
+            if table == "cost":
+                value = value and value / given[row, "sme", metric]["value"]
+            similarity = given.get((row, method, "l_sim"), {}).get("value")
+            measured = [
+                _measured(
+                    Cell(table, row, method, metric, value, c["error"], source, init),
+                    by_cell,
+                    folder,
+                    similarity,
+                )
+                for source in sources(table, row)
+                for init in INITS
+            ]
+            run = [m for m in measured if m.values or m.failed]
+            found += run or measured[:1]
+    return sorted(found, key=lambda c: (ORDER.index(c.verdict), -c.gap))
+
+
+def _measured(
+    cell: Cell, lines: dict[tuple, list[dict]], folder: Path, similarity: float | None
+) -> Cell:
+    """The cell with our values."""
+    table, row = cell.source
+    mine = lines.get((table, row, cell.method, cell.init), [])
+    good = [x for x in mine if x["status"] == "ok"]
+    values = {x["seed"]: _number(x, cell.metric) for x in good}
+    if table == "cost":
+        base = {
+            x["seed"]: _number(x, cell.metric)
+            for x in lines.get((table, row, "sme", cell.init), [])
+            if x["status"] == "ok"
+        }
+        values = {s: v / base[s] for s, v in values.items() if s in base}
+    now = fingerprint(Job(table, row, cell.method, 0, cell.init), folder)
+    ours = np.mean([float(x["l_sim"]) for x in good]) if good and good[0]["l_sim"] else None
+    return Cell(
+        **{
+            **vars(cell),
+            "values": tuple(values.values()),
+            "failed": len(mine) - len(good),
+            "stale": any(x["fingerprint"] != now for x in mine),
+            "similarity": (similarity, ours),
+        }
+    )
+
+
+def ranking(found: Sequence[Cell]) -> tuple[list[str], list[str]]:
+    """Rows of main, by initialisation, where SME beats IG; and those where it does not."""
+    mean = {(c.row, c.init, c.method): c.ours for c in found if c.table == "main" and c.values}
+    rows = sorted({k[:2] for k in mean if {(*k[:2], m) for m in ("ig", "sme")} <= set(mean)})
+    kept = [r for r in rows if mean[(*r, "sme")] > mean[(*r, "ig")]]
+    return [" ".join(r) for r in kept], [" ".join(r) for r in rows if r not in kept]
+
+
+def counts(found: Sequence[Cell]) -> dict[str, Counter]:
+    """Verdicts by table."""
+    by: dict[str, Counter] = {}
+    for c in found:
+        by.setdefault(c.table, Counter())[c.verdict] += 1
+    return by
+
+
+def summary(found: Sequence[Cell]) -> str:
+    """The counts and the ranking, for a terminal."""
+    by = counts(found)
+    lines = [f"{'':14}" + "".join(f"{v:>9}" for v in ORDER)]
+    for name, count in [*by.items(), ("all", sum(by.values(), Counter()))]:
+        lines.append(f"{name:14}" + "".join(f"{count[v]:9}" for v in ORDER))
+    kept, lost = ranking(found)
+    lines.append(f"IG < SME in {len(kept)} of {len(kept) + len(lost)} rows of main that were run")
+    lines += [f"  not in {row}" for row in lost]
+    if stale := sum(c.stale for c in found):
+        lines.append(f"{stale} cells hold results of other code (stale): reproduce with --stale")
+    return "\n".join(lines)
+
+
+def _digits(cell: Cell, value: float | None) -> str:
+    return "–" if value is None else f"{value:.{1 if cell.metric == 'psnr' else 3}f}"
+
+
+def _line(cell: Cell) -> str:
+    between = cell.interval
+    variant = "softmax, " if "softmax" in cell.source[1] else ""
+    notes = [f"{cell.failed} failed"] * bool(cell.failed) + ["stale"] * cell.stale
+    if cell.similarity[1] is not None and cell.similarity[0] is not None:
+        notes.append(f"L<sub>sim</sub> {cell.similarity[0]:.3f}, ours {cell.similarity[1]:.3f}")
+    if not cell.values and cell.paper is not None:
+        notes.append(f"<code>{escape(cell.command)}</code>")
+    columns = (
+        cell.verdict,
+        cell.table,
+        cell.row,
+        cell.method.upper() if cell.method != "path" else "–",
+        variant + cell.init if cell.values else "–",
+        QUANTITY[cell.metric],
+        _digits(cell, cell.paper),
+        _digits(cell, cell.ours if cell.values else None),
+        f"{_digits(cell, between[0])} to {_digits(cell, between[1])}" if between else "–",
+        str(len(cell.values)),
+        "; ".join(notes),
+    )
+    tint = cell.verdict.replace(" ", "-")
+    return f'<tr class="{tint}">' + "".join(f"<td>{c}</td>" for c in columns) + "</tr>"
+
+
+HEADINGS = (
+    *("verdict", "table", "row", "method", "init", "quantity"),
+    *("paper", "ours", "interval", "clients", "notes"),
+)
+STYLE = """<style>
+.scores {overflow-x: auto; font-size: 80%}
+.scores table {border-collapse: collapse; white-space: nowrap}
+.scores td, .scores th {padding: .15em .6em; text-align: left}
+.scores th button {all: unset; cursor: pointer; font-weight: bold}
+.scores th button:focus-visible {outline: 2px solid}
+.scores th[aria-sort=ascending] button::after {content: " ▲" / ""}
+.scores th[aria-sort=descending] button::after {content: " ▼" / ""}
+.scores .differs td:first-child, .scores .failed td:first-child {background: #d55e0066}
+.scores .agrees td:first-child {background: #009e7355}
+.scores .not-run td:first-child, .scores .no-value td:first-child {background: #99999944}
+</style>"""
+SCRIPT = """<script>
+document.querySelectorAll(".scores th button").forEach((button, column) => {
+  button.addEventListener("click", () => {
+    const head = button.parentElement, table = head.closest("table"), body = table.tBodies[0];
+    const up = head.getAttribute("aria-sort") !== "ascending";
+    table.querySelectorAll("th").forEach(th => th.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const text = row => row.cells[column].textContent;
+    const compare = (a, b) => {
+      const [x, y] = [text(a), text(b)], [p, q] = [parseFloat(x), parseFloat(y)];
+      if (!isNaN(p) && !isNaN(q) && p !== q) return p - q;
+      if (isNaN(p) !== isNaN(q)) return isNaN(p) ? 1 : -1;
+      return x.localeCompare(y, "en", {numeric: true});
+    };
+    const rows = [...body.rows].sort((a, b) => up ? compare(a, b) : compare(b, a));
+    body.append(...rows);
+  });
+});
+</script>"""
+
+
+def page(found: Sequence[Cell]) -> str:
+    """The scoreboard as a page of the book; its table sorts itself without any network."""
+    by = counts(found)
+    rows = [*by.items(), ("**all**", sum(by.values(), Counter()))]
+    kept, lost = ranking(found)
+    head = "".join(f'<th scope="col"><button>{h}</button></th>' for h in HEADINGS)
+    exceptions = f" The exceptions: {', '.join(lost)}." if lost else ""
+    stale = sum(c.stale for c in found)
+    note = f" {stale} cells hold results of an earlier kernel and say *stale*." if stale else ""
+    return "\n".join(
+        [
+            "# The reproduction scoreboard",
+            "",
+            "Every cell of the paper's tables {cite}`zhu2023` beside what this book measured, the "
+            "disagreements first. `smelib scoreboard` writes this page from `results/`, and "
+            "`smelib reproduce` fills those files. A cell that was run under two initialisations, "
+            "or with and without LeNet's extra softmax, has a line for each.",
+            "",
+            RULE,
+            "",
+            "| table | " + " | ".join(ORDER) + " |",
+            "|---|" + "---|" * len(ORDER),
+            *(f"| {n} | " + " | ".join(str(c[v]) for v in ORDER) + " |" for n, c in rows),
+            "",
+            f"SME beats IG in {len(kept)} of the {len(kept) + len(lost)} rows of `main` that were "
+            f"run, each initialisation counted by itself.{exceptions}{note}",
+            "",
+            "Intervals are 95 % t-intervals of the mean over clients. *No value*: the paper has "
+            "none. A cell that was not run names the command for it; put your folder with the "
+            "data in place of `DIR`, on a machine with a GPU. Press a heading to sort.",
+            "",
+            "```{raw} html",
+            STYLE,
+            f'<div class="scores"><table><thead><tr>{head}</tr></thead><tbody>',
+            *map(_line, found),
+            "</tbody></table></div>",
+            SCRIPT,
+            "```",
+            "",
+        ]
+    )

@@ -1,0 +1,189 @@
+"""The scoreboard: the rule is applied as it is stated, and the worst news stands first."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from smelib import cli, data, experiments, scoreboard
+from smelib.experiments import Job, fingerprint
+from smelib.ledger import Ledger
+from smelib.scoreboard import Cell
+
+ROW = "femnist-E10-N10"  # the paper: SME 30.3, IG 27.8
+
+
+def measured(folder: Path, method: str, *psnrs: float, **changes: object) -> None:
+    """Write results of the main table as a run would have."""
+    for seed, psnr in enumerate(psnrs):
+        job = Job("main", str(changes.get("row", ROW)), method, seed)
+        line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02, "steps": 1000}
+        line |= {"seconds": 1.0, "fingerprint": fingerprint(job, folder), **changes}
+        Ledger(folder / "main.csv").append(line)
+
+
+def the(found: list[Cell], method: str, row: str = ROW) -> Cell:
+    (cell,) = (c for c in found if (c.table, c.row, c.method) == ("main", row, method))
+    return cell
+
+
+def test_every_number_of_the_paper_has_a_cell(tmp_path: Path) -> None:
+    found = scoreboard.cells(tmp_path)
+    by = scoreboard.counts(found)
+    assert {t: sum(c.values()) for t, c in by.items()} == {
+        "main": 36,
+        "cost": 24,
+        "low_rank": 27,
+        "trained": 48,
+        "architectures": 72,
+    }
+    assert {c.verdict for c in found} == {"not run", "no value"}
+    assert all(c.paper is None for c in found if c.verdict == "no value")
+
+
+def test_every_command_names_cells_that_exist(tmp_path: Path) -> None:
+    for cell in scoreboard.cells(tmp_path):
+        table, row = cell.source
+        words = cell.command.split()
+        methods = words[words.index("--methods") + 1].split(",") if "--methods" in words else []
+        assert experiments.jobs(table, rows=[row], methods=methods, seeds=5)
+
+
+def test_two_decibels_agree_and_more_differ(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 28.4, 28.4)
+    measured(tmp_path, "ig", 29.7, 30.1)
+    found = scoreboard.cells(tmp_path)
+    assert the(found, "sme").verdict == "agrees"
+    assert the(found, "ig").verdict == "differs"
+    assert the(found, "dlfa").verdict == "not run"
+
+
+def test_a_wide_interval_is_no_agreement(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 20.0, 35.0)
+    cell = the(scoreboard.cells(tmp_path), "sme")
+    low, high = cell.interval
+    assert low < cell.paper < high
+    assert cell.verdict == "differs"
+
+
+def test_the_interval_is_student_s(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 29.0, 30.0, 31.0)
+    low, high = the(scoreboard.cells(tmp_path), "sme").interval
+    assert (low, high) == pytest.approx((30 - 2.4841, 30 + 2.4841), abs=1e-3)
+    measured(tmp_path, "ig", 29.0)
+    assert the(scoreboard.cells(tmp_path), "ig").interval is None
+
+
+def test_a_result_of_other_code_is_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured(tmp_path, "sme", 30.0)
+    assert not the(scoreboard.cells(tmp_path), "sme").stale
+    monkeypatch.setattr(experiments, "_KERNEL", "another kernel")
+    found = scoreboard.cells(tmp_path)
+    assert the(found, "sme").stale
+    assert "(stale)" in scoreboard.summary(found)
+    assert "stale" in scoreboard._line(the(found, "sme"))
+
+
+def test_failures_stand_first(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0)
+    measured(tmp_path, "ig", 20.0)
+    measured(tmp_path, "ig", 24.0, row="cifar100-E10-N10")
+    measured(tmp_path, "dlfa", 0.0, status="failed", error="no memory", psnr=None)
+    found = scoreboard.cells(tmp_path)
+    verdicts = [c.verdict for c in found]
+    assert verdicts[:3] == ["failed", "failed", "differs"]  # DLFA also stands in trained
+    assert found[2].gap == max(c.gap for c in found), "the largest difference comes first"
+    places = [scoreboard.ORDER.index(v) for v in verdicts]
+    assert places == sorted(places)
+
+
+def test_the_first_round_of_trained_is_main_s(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0)
+    (cell,) = (
+        c
+        for c in scoreboard.cells(tmp_path)
+        if (c.table, c.row, c.method) == ("trained", "R1-E10-N10", "sme")
+    )
+    assert cell.values == (30.0,)
+
+
+def test_cost_is_a_multiple_of_sme_s(tmp_path: Path) -> None:
+    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
+    for method, seconds in (("sme", 1.0), ("dlfa", 50.0)):
+        line = {**vars(Job("cost", row, method, 0)), "status": "ok", "cpu_seconds": seconds}
+        ledger.append({**line, "steps": 10, "memory_mb": 5.0, "device": "cpu", "fingerprint": "-"})
+    found = [c for c in scoreboard.cells(tmp_path) if c.values]
+    time, memory = (next(c for c in found if c.metric == m) for m in ("hours_per_100", "gigabytes"))
+    assert time.ours == pytest.approx(50 * 400 / 1000)
+    assert time.paper == pytest.approx(5.9 / 0.29)
+    assert time.verdict == "agrees"
+    assert memory.ours == 1
+
+
+def test_the_ranking_counts_rows_where_both_were_run(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0)
+    measured(tmp_path, "ig", 27.0)
+    measured(tmp_path, "sme", 20.0, row="femnist-E20-N10")
+    measured(tmp_path, "ig", 21.0, row="femnist-E20-N10")
+    measured(tmp_path, "ig", 21.0, row="femnist-E50-N10")
+    kept, lost = scoreboard.ranking(scoreboard.cells(tmp_path))
+    assert (kept, lost) == (["femnist-E10-N10 torch"], ["femnist-E20-N10 torch"])
+
+
+def test_the_command_writes_the_page_and_prints_the_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    measured(tmp_path, "sme", 30.0, 31.0)
+    page = tmp_path / "page.md"
+    assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^all +0 +0 +202 +2 +3$", said, re.M), said
+    text = page.read_text()
+    assert scoreboard.RULE in text
+    assert text.count("<tr") == 1 + 207
+    assert "http" not in text, "the page needs no network"
+    assert json.loads((tmp_path / "manifest.json").read_text())["tables"]["main"]["lines"] == 2
+
+
+def test_a_page_that_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["scoreboard", "--page", "/no/such/folder/page.md"]) == 2
+    assert capsys.readouterr().err.startswith("smelib: ")
+
+
+def test_headings_sort_the_table(tmp_path: Path) -> None:
+    chromium = shutil.which("chromium")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if chromium is None:
+        pytest.skip("no chromium on this machine")
+    measured(tmp_path, "sme", 30.0)
+    html = scoreboard.page(scoreboard.cells(tmp_path)).partition("```{raw} html\n")[2]
+    with sync_api.sync_playwright() as p:
+        browser = p.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
+        tab = browser.new_page()
+        tab.set_content(html.rpartition("```")[0])
+
+        def column(name: str) -> list[str]:
+            n = scoreboard.HEADINGS.index(name) + 1
+            tab.locator(f"th:nth-child({n}) button").click()
+            return tab.locator(f"tbody td:nth-child({n})").all_inner_texts()
+
+        rising, falling = column("paper"), column("paper")
+        numbers = [float(x) for x in rising if x != "–"]
+        assert numbers == sorted(numbers)
+        assert len(numbers) > 190
+        assert falling != rising
+        assert column("clients")[0] == "0"
+        assert column("clients")[0] == "1"
+        browser.close()
+
+
+def test_the_paper_s_numbers_are_the_paper_s() -> None:
+    paper = json.loads(data.results("paper_tables.json"))
+    wanted = {"row": ROW, "method": "sme", "metric": "psnr", "value": 30.3, "error": 0.3}
+    assert wanted in paper["main"]
