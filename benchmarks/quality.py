@@ -3,7 +3,8 @@
     python benchmarks/quality.py --data-root DIR [--out FILE.json]
 
 DIR holds femnist.npz and cifar100.npz. Prints one line per client and one verdict per figure;
-finished clients are kept in --out, so a run that was cut off goes on where it stopped.
+finished clients are kept in --out (default results/quality.json), so a run that was cut off goes
+on where it stopped; delete the file to measure anew.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ def run(cell: str, method: str, seed: int, root: str) -> dict:
     extra = {"protocol": protocol} if method == "dlfa" else {}
     found = smelib.attacks.ATTACKS[method](network, update, client.labels, seed=seed, **extra)
     score = smelib.evaluate(found.images, client.images)
-    return {"psnr": score.psnr, "ssim": score.ssim, "l_sim": found.similarity, "s": found.seconds}
+    return {
+        "psnr": score.psnr,
+        "ssim": score.ssim,
+        "l_sim": found.similarity,
+        "alpha": found.alpha,
+        "s": found.seconds,
+    }
 
 
 def verdicts(mean: dict[str, float]) -> list[tuple[str, float, str, bool]]:
@@ -56,7 +63,7 @@ def main() -> int:
     """Run what is missing, then print the verdicts; exit code 1 when a figure is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
-    parser.add_argument("--out", type=Path, default=Path("_build/quality.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/quality.json"))
     args = parser.parse_args()
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
     args.out.parent.mkdir(parents=True, exist_ok=True)

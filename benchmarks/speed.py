@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -28,11 +31,14 @@ import smelib
 from smelib import objectives
 from smelib.attacks import DLFA_SETTINGS
 from smelib.models import Network
-from smelib.solver import _differentiator, _over_restarts
+from smelib.solver import _differentiator, _over_restarts, keep_freed_memory
 
 SHAPES = {"femnist": ((1, 28, 28), 62), "cifar100": ((3, 32, 32), 100)}
 CASES = [("femnist", 10), ("femnist", 50), ("cifar100", 10), ("cifar100", 50)]
-DLFA = [("femnist", 10, e) for e in (10, 50, 100, 250)] + [("cifar100", 10, e) for e in (10, 50)]
+# data set, samples, epochs; batches of 10
+DLFA = [("femnist", 10, e) for e in (10, 50, 100, 250)]
+DLFA += [("femnist", 50, 10), ("cifar100", 10, 10), ("cifar100", 10, 50)]
+AT_ONCE = {"femnist": (1, 2, 4, 8, 16), "cifar100": (1, 2, 4)}
 Step = Callable[[], object]
 
 
@@ -50,6 +56,7 @@ def scene(dataset: str, samples: int) -> tuple[Network, smelib.Update, Tensor, T
 
 def ours(method: str, dataset: str, samples: int, *, compiled: bool = False) -> Step:
     """One step as the solver takes it: loss, gradients, Adam, projection."""
+    keep_freed_memory()
     network, update, labels, z = scene(dataset, samples)
     objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
     differentiate = _differentiator(_over_restarts(objective, 1), compiled)
@@ -76,6 +83,7 @@ def _with_adam(gradients: Step, network: Network, images: Tensor, aux: dict) -> 
 
 def sometimes(dataset: str, samples: int, every: int, *, compiled: bool = False) -> Step:
     """SME that updates alpha at every so many steps only, as the fast preset does."""
+    keep_freed_memory()
     network, update, labels, z = scene(dataset, samples)
     objective = objectives.sme(network, update.to(z.device), labels, tv=0.01)
     differentiate = _differentiator(_over_restarts(objective, 1), compiled)
@@ -88,6 +96,17 @@ def sometimes(dataset: str, samples: int, every: int, *, compiled: bool = False)
         differentiate(images, {"alpha": now}, torch.zeros(()))
 
     return _with_adam(gradients, network, images, {"alpha": alpha})
+
+
+def four_steps(dataset: str, samples: int, *, compiled: bool = False) -> Step:
+    """A whole cycle of SME that updates alpha at every fourth step."""
+    step = sometimes(dataset, samples, 4, compiled=compiled)
+
+    def run() -> None:
+        for _ in range(4):
+            step()
+
+    return run
 
 
 def textbook(method: str, dataset: str, samples: int) -> Step:
@@ -175,11 +194,9 @@ class Recorder(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def floor(method: str, dataset: str, samples: int) -> tuple[Step, float]:
-    """A step's convolutions and products and nothing else; and how many flops they are."""
+def floor(method: str, dataset: str, samples: int) -> Step:
+    """A step's convolutions and products and nothing else."""
     step = ours(method, dataset, samples)
-    with FlopCounterMode(display=False) as counter:
-        step()
     with Recorder() as recorder:
         step()
 
@@ -187,7 +204,14 @@ def floor(method: str, dataset: str, samples: int) -> tuple[Step, float]:
         for func, args, kwargs in recorder.calls:
             func(*args, **kwargs)
 
-    return arithmetic, counter.get_total_flops()
+    return arithmetic
+
+
+def count_flops(step: Step) -> int:
+    """The floating-point operations of a step."""
+    with FlopCounterMode(display=False) as counter:
+        step()
+    return counter.get_total_flops()
 
 
 def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool = True) -> Step:
@@ -202,6 +226,9 @@ def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool
         tv=chosen.tv,
         clip=chosen.clip,
         order=chosen.order,
+        summary=objectives.mean_image
+        if chosen.mean_prior
+        else objectives.max_features(z, network.shape[0], seed=0),
         checkpoint=lean,
     )
     images = z.expand(epochs, *z.shape).clone().requires_grad_()
@@ -213,24 +240,46 @@ def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool
     return step
 
 
-def interleaved(steps: dict[str, Step], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each, taken in turn after a warm-up."""
-    for step in steps.values():
+def serve(build: Callable[[], Step], pipe: Connection) -> None:
+    """In a process of its own: make the step, warm it up, and time it whenever asked."""
+    step = build()
+    step()
+    step()
+    pipe.send("ready")
+    while pipe.recv():
+        started = time.perf_counter()
         step()
-        step()
-    times: dict[str, list[float]] = {name: [] for name in steps}
+        pipe.send(1e3 * (time.perf_counter() - started))
+
+
+def interleaved(contenders: dict[str, Callable[[], Step]], rounds: int) -> dict[str, float]:
+    """Median milliseconds of each, taken in turn, each in a process of its own.
+
+    So that one library's threads and one's memory settings do not meet the others.
+    """
+    context = multiprocessing.get_context("spawn")
+    pipes, workers = {}, []
+    for name, build in contenders.items():
+        pipes[name], theirs = context.Pipe()
+        workers.append(context.Process(target=serve, args=(build, theirs), daemon=True))
+        workers[-1].start()
+        pipes[name].recv()
+    times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
-        for name, step in steps.items():
-            started = time.perf_counter()
-            step()
-            times[name].append(1e3 * (time.perf_counter() - started))
-            time.sleep(0.05)  # lets one library's waiting threads go to sleep before the next
+        for name, pipe in pipes.items():
+            pipe.send(True)
+            times[name].append(pipe.recv())
+            time.sleep(0.05)  # lets waiting threads go to sleep before the next one
+    for pipe, worker in zip(pipes.values(), workers, strict=True):
+        pipe.send(False)
+        worker.join()
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def throughput(method: str, restarts: int) -> Step:
-    """One step of several FEMNIST attacks at once, under vmap."""
-    network, update, labels, z = scene("femnist", 10)
+def throughput(method: str, dataset: str, restarts: int) -> Step:
+    """One step of several attacks at once, under vmap."""
+    keep_freed_memory()
+    network, update, labels, z = scene(dataset, 10)
     objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
     differentiate = _differentiator(_over_restarts(objective, restarts), False)
     images = z.expand(restarts, *z.shape).clone().requires_grad_()
@@ -265,6 +314,8 @@ def one(what: str) -> None:
         if method == "dlfa"
         else ours(method, dataset, samples)
     )
+    if steps < 3:
+        step()  # the first one is slower
     started = time.perf_counter()
     for _ in range(steps):
         step()
@@ -293,51 +344,61 @@ def main() -> int:
 
     found: dict = {"torch": torch.__version__, "threads": torch.get_num_threads(), "cases": {}}
     for dataset, samples in CASES:
-        steps: dict[str, Step] = {}
-        flops = {}
-        compiled_too = (dataset, samples) in (("femnist", 50), ("cifar100", 10))
-        for method in ("ig", "sme"):
-            steps[f"{method} ours"] = ours(method, dataset, samples)
-            if compiled_too:
-                steps[f"{method} compiled"] = ours(method, dataset, samples, compiled=True)
-            steps[f"{method} textbook"] = textbook(method, dataset, samples)
-            steps[f"{method} floor"], flops[method] = floor(method, dataset, samples)
-            if with_jax:
-                steps[f"{method} jax"] = in_jax(method, dataset, samples)
+        case = (dataset, samples)
+        compiled_too = case in (("femnist", 50), ("cifar100", 10))
         # Alpha at every fourth step: timed over whole cycles of four.
-        cycles = {"sme alpha/4": _four(sometimes(dataset, samples, 4))}
+        steps = {"sme alpha/4": partial(four_steps, *case)}
         if compiled_too:
-            cycles["sme compiled alpha/4"] = _four(sometimes(dataset, samples, 4, compiled=True))
-        times = interleaved({**steps, **cycles}, args.rounds)
+            steps["sme compiled alpha/4"] = partial(four_steps, *case, compiled=True)
+        cycles = set(steps)
+        for method in ("ig", "sme"):
+            steps[f"{method} ours"] = partial(ours, method, *case)
+            if compiled_too:
+                steps[f"{method} compiled"] = partial(ours, method, *case, compiled=True)
+            steps[f"{method} textbook"] = partial(textbook, method, *case)
+            steps[f"{method} floor"] = partial(floor, method, *case)
+            if with_jax:
+                steps[f"{method} jax"] = partial(in_jax, method, *case)
+        times = interleaved(steps, args.rounds)
         times = {name: ms / 4 if name in cycles else ms for name, ms in times.items()}
-        found["cases"][f"{dataset}-N{samples}"] = {"ms": times, "flops": flops}
+        memory = {m: peak_memory(f"{m},{dataset},{samples},1,10,3,1") for m in ("ig", "sme")}
+        flops = {m: count_flops(ours(m, *case)) for m in ("ig", "sme")}
+        found["cases"][f"{dataset}-N{samples}"] = {"ms": times, "flops": flops, "memory": memory}
         print(f"\n{dataset} N = {samples}, milliseconds a step")
         for name, value in times.items():
             print(f"  {name:20} {value:8.1f}", flush=True)
+        for name, m in memory.items():
+            print(f"  {name:4} peak memory {m['mb'] - m['base_mb']:8.0f} MB beyond torch's own")
     found["dlfa"] = {}
     print("\nDLFA, a step with and without checkpoints")
     for dataset, samples, epochs in DLFA:
         lean = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,1")
         full = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,0")
-        found["dlfa"][f"{dataset} N = 10, T = {epochs}"] = {"lean": lean, "full": full}
+        name = f"{dataset} N = {samples}, T = {epochs * samples // 10}"
+        found["dlfa"][name] = {"lean": lean, "full": full}
         a, b = (f"{m['seconds']:6.2f} s {m['mb'] - m['base_mb']:6.0f} MB" for m in (lean, full))
-        print(f"  {dataset} T = {epochs:3}  {a}   without {b}", flush=True)
+        print(f"  {name:26}  {a}   without {b}", flush=True)
     big = found["dlfa"]["cifar100 N = 50, T = 250"] = {
         "lean": peak_memory("dlfa,cifar100,50,50,10,3,1"),
         "full": None,
     }
     seconds, total = big["lean"]["seconds"], big["lean"]["mb"]
     print(f"  CIFAR N = 50, T = 250: {seconds:.1f} s, {total:.0f} MB in all")
-    print("\nSeveral attacks at once, milliseconds per attack and step (FEMNIST N = 10)")
+    print("\nSeveral attacks at once, milliseconds per attack and step (N = 10)")
     found["batched"] = {}
-    for method in ("ig", "sme"):
-        times = interleaved({str(r): throughput(method, r) for r in (1, 2, 4, 8)}, args.rounds)
-        each = found["batched"][method] = {r: ms / int(r) for r, ms in times.items()}
-        print(f"  {method:4}", "  ".join(f"{r}: {ms:.1f}" for r, ms in each.items()))
+    for dataset, counts in AT_ONCE.items():
+        for method in ("ig", "sme"):
+            steps = {str(r): partial(throughput, method, dataset, r) for r in counts}
+            times = interleaved(steps, args.rounds)
+            each = {r: ms / int(r) for r, ms in times.items()}
+            found["batched"][f"{dataset} {method}"] = each
+            line = "  ".join(f"{r}: {ms:.1f}" for r, ms in each.items())
+            print(f"  {dataset:8} {method:4} {line}", flush=True)
     found["verdicts"] = verdicts(found)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(found, indent=1) + "\n")
     picture(found, args.out.with_suffix(".png"))
+    throughput_picture(found, args.out.with_name("throughput.png"))
     (args.out.with_name("speed_table.md")).write_text(speed_table(found))
     (args.out.with_name("dlfa_table.md")).write_text(dlfa_table(found))
     print()
@@ -356,12 +417,19 @@ def speed_table(found: dict) -> str:
         lines.append(
             f"| {name} | {mine:.1f} | {other:.1f} | {ratio:.2f} | ≤ {goal:.2f} | {verdict} |"
         )
-    counts = list(found["batched"]["ig"])
-    lines += ["", "Several attacks at once under `vmap`, milliseconds per attack and step:", ""]
-    lines += ["| FEMNIST, N = 10 | " + " | ".join(f"{r} at once" for r in counts) + " |"]
+    lines += ["", "Peak memory of IG and SME beyond what Python and torch take, in MB:", ""]
+    lines += ["| | IG | SME |", "|---|---|---|"]
+    for name, held in found["cases"].items():
+        cells = [f"{m['mb'] - m['base_mb']:.0f}" for m in held["memory"].values()]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "Several attacks at once under `vmap`, milliseconds per attack and step, N = 10:"]
+    counts = AT_ONCE["femnist"]
+    lines += ["", "| | " + " | ".join(f"{r} at once" for r in counts) + " |"]
     lines += ["|---" * (len(counts) + 1) + "|"]
-    for method, row in found["batched"].items():
-        lines.append(f"| {method.upper()} | " + " | ".join(f"{row[r]:.1f}" for r in counts) + " |")
+    for name, row in found["batched"].items():
+        cells = [f"{row[str(r)]:.1f}" if str(r) in row else "" for r in counts]
+        dataset, method = name.split()
+        lines.append(f"| {method.upper()}, {dataset} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -403,12 +471,23 @@ def picture(found: dict, path: Path) -> None:
         figure.savefig(path)
 
 
-def _four(step: Step) -> Step:
-    def run() -> None:
-        for _ in range(4):
-            step()
+def throughput_picture(found: dict, path: Path) -> None:
+    """Curves: the cost of one attack's step against how many run at once."""
+    import matplotlib.pyplot as plt
 
-    return run
+    with smelib.viz.style():
+        figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.8))
+        for axis, dataset in zip(axes, AT_ONCE, strict=True):
+            for method in ("ig", "sme"):
+                row = found["batched"][f"{dataset} {method}"]
+                at = [int(r) for r in row]
+                colour = smelib.viz.COLOURS[method]
+                axis.plot(at, row.values(), marker="o", color=colour, label=method.upper())
+            axis.set(xlabel="attacks at once", xticks=at, ylim=(0, None))
+            axis.set_title(f"{dataset}, N = 10")
+        axes[0].set_ylabel("ms per attack and step")
+        axes[0].legend(loc="lower left")
+        figure.savefig(path)
 
 
 def verdicts(found: dict) -> list[tuple]:
