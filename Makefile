@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test notebooks lab lint bench quality clean
+.PHONY: help setup book test notebooks lab lint bench quality reproduce scoreboard repository clean
 
 help: ## list the targets
 	@echo "What the Server Sees: make TARGET"
@@ -50,6 +50,16 @@ bench: $(STAMP) ## speed and memory beside the alternatives (some minutes)
 quality: $(STAMP) ## PSNR on real data: make quality DATA=folder with femnist.npz and cifar100.npz
 	@test -n "$(DATA)" || { echo "say where the data are: make quality DATA=folder"; exit 2; }
 	@$(BIN)/python benchmarks/quality.py --data-root "$(DATA)"
+
+reproduce: $(STAMP) ## a table of the paper: make reproduce TABLE=main DATA=folder (hours; resumable)
+	@test -n "$(TABLE)" -a -n "$(DATA)" || { echo "say which table and where the data are: make reproduce TABLE=main DATA=folder"; exit 2; }
+	@$(BIN)/smelib reproduce "$(TABLE)" --data-root "$(DATA)"
+
+scoreboard: $(STAMP) ## the paper's numbers beside ours: writes book/scoreboard.md
+	@$(BIN)/smelib scoreboard
+
+repository: $(STAMP) ## after forking: make repository URL=https://github.com/you/your-fork
+	@$(BIN)/python book/repository.py $(URL)
 
 lint: $(STAMP) ## format and lint
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -12,19 +12,12 @@ import time
 from pathlib import Path
 
 import nbformat
-import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from repository import chapters
 from tqdm.auto import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def chapters() -> list[Path]:
-    """The notebooks in the order of `_toc.yml`."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    return [ROOT / f"{f}.ipynb" for f in files if f.startswith("notebooks/")]
 
 
 def execute(path: Path) -> float:
@@ -43,7 +36,7 @@ def execute(path: Path) -> float:
 def main() -> int:
     """Execute the named notebooks, or all; exit code 1 if one fails."""
     wanted = sys.argv[1:]
-    found = [p for p in chapters() if not wanted or any(w in p.stem for w in wanted)]
+    found = [p for p in chapters(ROOT) if not wanted or any(w in p.stem for w in wanted)]
     if not found:
         print(f"no notebook is called like {' or '.join(wanted)}", file=sys.stderr)
         return 2

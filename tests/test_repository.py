@@ -1,0 +1,57 @@
+"""The repository's address stands in one place, and everything else follows it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+import repository  # noqa: E402
+
+FORK = "https://github.com/some-class/their-fork"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for name in ("_config.yml", "_toc.yml", "README.md", "smelib/version.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    return tmp_path
+
+
+def texts(root: Path) -> dict[str, str]:
+    files = [p for p in root.rglob("*") if p.is_file()]
+    return {str(p.relative_to(root)): p.read_text(encoding="utf-8") for p in files}
+
+
+def test_everything_agrees_with_the_configuration() -> None:
+    for path, text in repository.wanted(ROOT).items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make repository`"
+
+
+def test_a_fork_takes_one_command(copy: Path) -> None:
+    old = repository.address(copy)
+    before = texts(copy)
+    assert repository.main([FORK + ".git"], copy) == 0
+    after = texts(copy)
+    assert repository.address(copy) == FORK
+    for name, text in after.items():
+        assert old.split("/", 3)[3] not in text, name
+        assert text.count("\n") == before[name].count("\n"), f"{name} changed elsewhere too"
+    repository.main([old], copy)
+    assert texts(copy) == before, "there and back again changes nothing"
+
+
+@pytest.mark.parametrize("url", ["github.com/a/b", "https://github.com/alone", "git@x:a/b", "a b"])
+def test_a_wrong_address_changes_nothing(
+    copy: Path, url: str, capsys: pytest.CaptureFixture
+) -> None:
+    before = texts(copy)
+    assert repository.main([url], copy) == 2
+    assert "not a repository's address" in capsys.readouterr().err
+    assert texts(copy) == before
