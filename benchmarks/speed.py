@@ -263,7 +263,8 @@ def interleaved(contenders: dict[str, Callable[[], Step]], rounds: int) -> dict[
         pipes[name], theirs = context.Pipe()
         workers.append(context.Process(target=serve, args=(build, theirs), daemon=True))
         workers[-1].start()
-        pipes[name].recv()
+    for pipe in pipes.values():  # they get ready side by side, and are timed in turn
+        pipe.recv()
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, pipe in pipes.items():

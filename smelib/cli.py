@@ -260,6 +260,7 @@ def reproduce(args: argparse.Namespace) -> int:
         gpus=args.gpus,
         rerun=runner.Rerun(failed=args.retry_failed, stale=args.stale),
         time_limit=limit,
+        compiled=args.compile,
     )
     print(runner.summary(args.table, len(jobs), tally), file=sys.stderr)
     return 130 if tally["interrupted"] else int(tally["failed"] > 0)
@@ -337,6 +338,7 @@ def parser() -> argparse.ArgumentParser:
     r.add_argument("--address", default="auto", help="of the Ray cluster (auto)")
     r.add_argument("--gpus", type=_number, help="share of a GPU per job on Ray, like 0.25 (1)")
     r.add_argument("--time-limit", help="like 2h: start no job after that, finish those under way")
+    r.add_argument("--compile", action="store_true", help="compile the steps of IG and SME first")
     r.add_argument("--retry-failed", action="store_true", help="run failed jobs once more")
     r.add_argument("--stale", action="store_true", help="run again what other code produced")
     r.add_argument("--data-root", help="folder with femnist.npz and cifar100.npz")

@@ -7,6 +7,7 @@ its batches and the attack's start. `RESULTS/<table>.csv` has one line per finis
 from __future__ import annotations
 
 import ast
+import ctypes
 import fcntl
 import inspect
 import io
@@ -228,8 +229,13 @@ def estimate(job: Job) -> float:
     return (r.steps or (400 if job.method == "dlfa" else 1000)) * one / 1000
 
 
-def run(job: Job, *, root: str | None, folder: Path, device: str = "auto") -> dict:
-    """One job's measurements: attack one client and compare with the truth."""
+def run(
+    job: Job, *, root: str | None, folder: Path, device: str = "auto", compiled: bool = False
+) -> dict:
+    """One job's measurements: attack one client and compare with the truth.
+
+    `compiled` hands the steps of IG and SME to `torch.compile`, which pays for long jobs only.
+    """
     row, protocol = job.setting, job.setting.protocol()
     client = data.client(row.dataset, row.samples, seed=job.seed, root=root)
     network = models.build(
@@ -244,7 +250,10 @@ def run(job: Job, *, root: str | None, folder: Path, device: str = "auto") -> di
     if job.method == "path":
         return _follow(network, client, protocol, seed=job.seed, before=before)
     update = local_update(network, client, protocol, seed=job.seed, before=before)
-    extra = {"protocol": protocol} if job.method == "dlfa" else {"preset": "paper"}
+    compiled = compiled and job.method != "dlfa"
+    extra = {"preset": "paper", "compile": compiled}
+    if job.method == "dlfa":
+        extra = {"protocol": protocol}
     if row.steps is not None:
         extra["steps"] = row.steps
     held, busy = _memory_mb(), time.process_time()
@@ -264,6 +273,7 @@ def run(job: Job, *, root: str | None, folder: Path, device: str = "auto") -> di
         "cpu_seconds": busy,  # what a shared machine does not stretch
         "memory_mb": _memory_mb(peak=True) - held,
         "steps": found.steps,
+        "compiled": compiled,
     }
 
 
@@ -332,7 +342,8 @@ def _memory_mb(peak: bool = False) -> float:
         unit = 2**20 if platform.system() == "Darwin" else 2**10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     if not peak:
-        with suppress(OSError):
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # what earlier work freed is not in use
             Path("/proc/self/clear_refs").write_text("5")
     text = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
     return int(text.split()[1]) / 1024

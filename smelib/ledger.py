@@ -22,8 +22,8 @@ KEY = ("table", "row", "method", "init", "seed")
 COLUMNS = (
     *KEY,
     *("status", "psnr", "ssim", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
-    *("seconds", "cpu_seconds", "memory_mb", "steps", "device", "smelib", "torch", "python"),
-    *("revision", "fingerprint", "error"),
+    *("seconds", "cpu_seconds", "memory_mb", "steps", "compiled", "device"),
+    *("smelib", "torch", "python", "revision", "fingerprint", "error"),
 )
 HEADER = ",".join((*COLUMNS, "check"))
 

@@ -294,6 +294,7 @@ def reproduce(
     gpus: float | None = None,
     rerun: Rerun = Rerun(),  # noqa: B008
     time_limit: float = math.inf,
+    compiled: bool = False,
     runner: Callable = experiments.run,
 ) -> Counter:
     """Run jobs on the chosen backend, after checking that data and networks are there."""
@@ -302,7 +303,7 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     if any(j.setting.rounds > 1 for j in jobs):
         experiments.make_networks(folder, data_root)
-    options = {"root": data_root, "folder": folder.resolve()}
+    options = {"root": data_root, "folder": folder.resolve(), "compiled": compiled}
     if backend == "ray":
         call = Cluster(runner, options, address, gpus)
     else:

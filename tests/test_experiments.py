@@ -64,6 +64,10 @@ def fragile(job: Job, *, folder: Path, **_: object) -> dict:
     return quick(job, folder=folder)
 
 
+def asked(job: Job, *, compiled: bool, **_: object) -> dict:
+    return {**FAKE, "compiled": compiled}
+
+
 def here(folder: Path) -> Callable[[Job], dict]:
     """A backend without processes of its own, for tests of the ledger."""
     return lambda job: attempt(job, quick, root=None, folder=folder)
@@ -139,7 +143,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
         before = lines(tmp_path)
         ran = len(noted(tmp_path))
         child = forked(drive, wanted, here(tmp_path), 2, tmp_path)
-        # The moment is counted in jobs, so that a fast machine does not finish before the last kill.
+        # Counted in jobs begun: a fast machine must not finish before the last kill.
         begun = ran + draw.randint(1, 12)
         while len(noted(tmp_path)) < begun:
             time.sleep(0.001)
@@ -217,6 +221,13 @@ def test_failures_are_recorded_and_retried(tmp_path: Path) -> None:
     tally = drive(wanted, here(tmp_path), 1, tmp_path, rerun=Rerun(failed=True))
     assert (tally["before"], tally["ok"]) == (2, 4)
     assert {x["status"] for x in Ledger(tmp_path / "tiny.csv").latest().values()} == {"ok"}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_line_says_whether_the_steps_were_compiled(tmp_path: Path, compiled: bool) -> None:
+    wanted = jobs("tiny", methods=["sme"], seeds=1)
+    runner.reproduce(wanted, tmp_path, workers=1, compiled=compiled, runner=asked)
+    assert {x["compiled"] for x in lines(tmp_path)} == {str(compiled)}
 
 
 def test_time_limit_starts_nothing_more(tmp_path: Path) -> None:
