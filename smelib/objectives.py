@@ -161,6 +161,13 @@ def max_features(like: Tensor, channels: int, *, seed: int, filters: int = 96) -
     return summary
 
 
+def _by_epoch(summary: Summary, images: Tensor) -> Tensor:
+    """The summaries one epoch at a time, each run again on the way back: none keeps its graph."""
+    return torch.cat(
+        [_Recomputed.apply(lambda x: (summary(x),), epoch)[0] for epoch in images.split(1)]
+    )
+
+
 def order_gap(summaries: Tensor) -> Tensor:
     """Mean squared difference of the epochs' summaries, over all pairs of epochs."""
     if len(summaries) < 2:
@@ -228,7 +235,8 @@ def dlfa(
         )
         pixels = network.denormalise(images)
         outside = (pixels - pixels.clamp(0, 1)).square().sum(dim=(-3, -2, -1)).mean()
-        smooth, apart = wrapped_variation(images), order_gap(summary(images))
+        summaries = _by_epoch(summary, images) if checkpoint else summary(images)
+        smooth, apart = wrapped_variation(images), order_gap(summaries)
         total = factor(step) / steps * distance + tv * smooth + clip * outside + order * apart
         similarity = 1 - P.cosine(target, {k: v.detach() for k, v in dummy.items()})
         terms = {"distance": distance, "similarity": similarity, "tv": smooth, "clip": outside}

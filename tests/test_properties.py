@@ -140,14 +140,18 @@ def test_dlfa_with_one_step_is_l2_matching_at_the_start() -> None:
     torch.testing.assert_close(dlfa_grad[0], dlg_grad)
 
 
+@pytest.mark.parametrize("prior", ["mean image", "maximum of features"])
 @pytest.mark.parametrize("epochs", [1, 2, 5, 10])
-def test_checkpointing_changes_memory_and_nothing_else(epochs: int) -> None:
+def test_checkpointing_changes_memory_and_nothing_else(epochs: int, prior: str) -> None:
     """T = 2, 4, 10 and 20: whole segments, and a shorter last one."""
     long = tiny_scene(epochs=epochs, samples=3, batch_size=2)
-    z = torch.stack([long.z + 0.1 * e for e in range(epochs)])
+    draw = torch.Generator().manual_seed(1)
+    z = torch.randn(epochs, *long.z.shape, generator=draw, dtype=long.z.dtype)
+    features = objectives.max_features(z, long.network.shape[0], seed=0, filters=4)
+    summary = objectives.mean_image if prior == "mean image" else features
+    scene = (long.network, long.update, long.labels, long.protocol)
     plain, lean = (
-        objectives.dlfa(long.network, long.update, long.labels, long.protocol, checkpoint=c)
-        for c in (False, True)
+        objectives.dlfa(*scene, order=3.0, summary=summary, checkpoint=c) for c in (False, True)
     )
     for a, b in zip(gradients(plain, z), gradients(lean, z), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,131 @@
+"""How many labels are misread from an update, on real data? Counts only, no image is rebuilt.
+
+    python benchmarks/labels.py --data-root DIR [--out results/labels.json] [--only CELL ...]
+
+DIR holds femnist.npz and cifar100.npz. Every client trains once, for 50 epochs, and its labels are
+counted after 1, 10, 20 and 50 of them. Finished clients are kept in --out, so a run that was cut
+off goes on where it stopped; delete the file to measure anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import smelib
+from smelib import labels
+from smelib.data import Client
+from smelib.models import Network
+from smelib.types import Protocol, Update
+
+EPOCHS = (1, 10, 20, 50)
+FORMS = ("rows", "rows blind", "bias", "bias blind")
+BATCH = 10
+CELLS = {  # name: data set, network, initialisation, samples, clients
+    f"{dataset}-{network}-{init}-N{samples}": (dataset, network, init, samples, clients)
+    for network, init, clients in (
+        ("cnn", "torch", 20),
+        ("cnn", "lecun", 20),
+        ("mlp", "torch", 10),
+        ("lenet", "torch", 10),
+        ("resnet8", "torch", 10),
+        ("vit", "torch", 10),
+    )
+    for dataset in ("femnist", "cifar100")
+    for samples in (10, 50)
+}
+
+
+def from_bias(network: Network, update: Update, protocol: Protocol | None) -> Tensor:
+    """Counts from the last layer's bias: as `labels.counts`, without the activation O.
+
+    Without a `protocol` the missing factor is the median over the classes that look absent.
+    """
+    n, bias = update.samples, network.head()[1]
+    z = torch.randn(256, *network.shape, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        p0, p1 = (
+            network.logits(w, z).softmax(dim=-1).mean(dim=0) for w in (update.before, update.after)
+        )
+    fall = update.before[bias] - update.after[bias]
+    if protocol is None:
+        p = (p0 + p1) / 2
+        factor = (p / fall)[fall > 0].median()
+    else:
+        steps = protocol.steps(n)
+        p = torch.lerp(p0, p1, (steps - 1) / (2 * steps))
+        factor = 1 / (protocol.lr * steps)
+    return labels._round_to_total(n * p - n * factor * fall, n)
+
+
+def activations(network: Network, client: Client) -> dict[str, float]:
+    """The summed input of the last layer: noise over truth, and its spread over the images."""
+    weights, z = network.params(), network.normalise(client.images)
+    noise = torch.randn(256, *network.shape, generator=torch.Generator().manual_seed(0))
+    guess = float(labels._statistics(network, weights, noise)[1])
+    true = np.array([float(labels._statistics(network, weights, x[None])[1]) for x in z])
+    return {"noise over truth": guess / true.mean(), "spread": true.std() / abs(true.mean())}
+
+
+def misread(found: Tensor, client: Client) -> int:
+    """How many of the client's N labels are wrong, at the best pairing."""
+    true = torch.bincount(client.labels, minlength=client.classes)
+    return int((found - true).abs().sum()) // 2
+
+
+def run(cell: str, seed: int, root: str) -> dict:
+    """One client: the labels misread after each number of epochs, by each form."""
+    dataset, name, init, samples, _ = CELLS[cell]
+    client = smelib.data.client(dataset, samples, seed=seed, root=root)
+    network = smelib.models.build(name, client.shape, client.classes, init=init, seed=seed)
+    lr = 0.4 if name == "lenet" else 0.004
+    marks = {Protocol(e, BATCH, lr).steps(samples): Protocol(e, BATCH, lr) for e in EPOCHS}
+    path = smelib.local_path(network, client, marks[max(marks)], seed=seed)
+    first = next(path)
+    found = {k: round(v, 4) for k, v in activations(network, client).items()}
+    for step, weights in enumerate(path, 1):
+        if (protocol := marks.get(step)) is None:
+            continue
+        update = Update(first, weights, samples)
+        for form in FORMS:
+            known = None if form.endswith("blind") else protocol
+            count = labels.counts if form.startswith("rows") else from_bias
+            wrong = misread(count(network, update, known), client)
+            found[f"E{protocol.epochs} {form}"] = wrong
+    return found
+
+
+def main() -> int:
+    """Run what is missing and print the means."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-root", required=True)
+    parser.add_argument("--out", type=Path, default=Path("results/labels.json"))
+    parser.add_argument("--only", nargs="*", default=list(CELLS), choices=list(CELLS))
+    args = parser.parse_args()
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    for cell in args.only:
+        clients = range(CELLS[cell][-1])
+        for seed in clients:
+            if f"{cell} {seed}" not in done:
+                done[f"{cell} {seed}"] = run(cell, seed, args.data_root)
+                args.out.write_text(json.dumps(done, indent=1) + "\n")
+        print(f"\n{cell}: labels misread of {CELLS[cell][-2]}, mean (clients without a mistake)")
+        for form in FORMS:
+            line = f"  {form:11}"
+            for epochs in EPOCHS:
+                wrong = [done[f"{cell} {seed}"][f"E{epochs} {form}"] for seed in clients]
+                exact = f"({wrong.count(0)} of {len(wrong)})"
+                line += f"  E{epochs:<2} {np.mean(wrong):4.1f} {exact:10}"
+            print(line, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
