@@ -142,7 +142,8 @@ def minimise(
     evaluate = _over_restarts(objective, len(images))
     differentiate = _differentiator(evaluate, compile)
 
-    history: list[dict[str, Tensor]] = []
+    history: dict[str, Tensor] = {}
+    noted = 0
     taken: list[Tensor] = []
     taken_at = _evenly(steps, snapshots)
     with torch.no_grad():
@@ -154,13 +155,19 @@ def minimise(
     stopped, started, done = "finished", time.perf_counter(), 0
 
     def closure() -> Tensor:
+        nonlocal noted
         optimizer.zero_grad()
         due = {k for k in aux if done % recipe.every.get(k, 1) == 0}
         live = {k: v if k in due else v.detach() for k, v in aux.items()}
         loss, terms = differentiate(images, live, clock)
-        if len(history) == done:
+        if noted == done:
             found = {"loss": loss, **terms, **{k: v for k, v in aux.items() if v.ndim == 1}}
-            history.append({k: v.detach().clone() for k, v in found.items()})
+            for k, v in found.items():
+                # In place: a small tensor kept from every step would splinter the heap.
+                if k not in history:
+                    history[k] = v.detach().new_zeros(steps, *v.shape)
+                history[k][done] = v.detach()
+            noted += 1
         return loss.detach().sum()
 
     try:
@@ -174,14 +181,14 @@ def minimise(
             with torch.no_grad():
                 recipe.project(images, aux)
                 if keep == "best":
-                    best, best_loss = _better(history[-1]["loss"], before, best_loss, best)
+                    best, best_loss = _better(history["loss"][step], before, best_loss, best)
                 clock += 1
             done += 1
             if done % CHECK_EVERY == 0 or done == steps:
                 bar.update(done - bar.n)
-                recent = torch.stack([h["loss"] for h in history[-2 * CHECK_EVERY :]])
+                recent = history["loss"][max(0, done - 2 * CHECK_EVERY) : done]
                 if not bool(torch.isfinite(recent).any(dim=1).all()):  # no restart is left
-                    stopped = _nan_message(history)
+                    stopped = _nan_message(history["loss"][:done])
                     break
                 bar.set_postfix(loss=f"{float(recent[-1].min()):.4g}", refresh=False)
                 safe = {k: v.detach().clone() for k, v in unknowns.items()}
@@ -206,7 +213,6 @@ def minimise(
         )
     if "NaN" in stopped:
         warnings.warn(stopped, RuntimeWarning, stacklevel=3)
-    history = history[:done]  # a step that was interrupted counts nowhere
     passed = [s for s in taken_at if s < done]
     if snapshots:
         taken = [*taken[: len(passed)], last["images"].detach().clone()]
@@ -215,7 +221,8 @@ def minimise(
         aux={k: last[k].detach() for k in aux},
         loss=loss.detach(),
         terms={k: v.detach() for k, v in terms.items()},
-        history={k: torch.stack([h[k] for h in history]).cpu() for k in (history or [{}])[0]},
+        # A step that was interrupted counts nowhere.
+        history={k: v[:done].cpu() for k, v in history.items()},
         snapshots=taken,
         snapshot_steps=[*passed, done] if snapshots else [],
         steps=done,
@@ -304,9 +311,9 @@ def _stalled(recent: Tensor, tolerance: float) -> bool:
     return bool((earlier - later < tolerance * earlier.abs()).all())
 
 
-def _nan_message(history: list[dict[str, Tensor]]) -> str:
-    bad = [i for i, h in enumerate(history) if not bool(torch.isfinite(h["loss"]).any())]
+def _nan_message(losses: Tensor) -> str:
+    bad = int(torch.isfinite(losses).any(dim=1).logical_not().nonzero()[0])
     return (
-        f"the loss turned NaN at step {bad[0]}; returning the last good state before it. "
+        f"the loss turned NaN at step {bad}; returning the last good state before it. "
         "Lower the learning rate, or check the update's weights."
     )
