@@ -288,8 +288,11 @@ def results(name: str) -> str:
     `name` is a path under `results/`, like `"quality.json"`.
     """
     for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[1]):
-        if (folder / "results" / name).is_file() and (folder / "_toc.yml").is_file():
-            return (folder / "results" / name).read_text(encoding="utf-8")
+        if (folder / "_toc.yml").is_file() and (folder / "results").is_dir():
+            file = folder / "results" / name
+            if not file.is_file():
+                raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
+            return file.read_text(encoding="utf-8")
     address = f"{REPOSITORY}/raw/HEAD/results/{name}"
     try:
         with urllib.request.urlopen(address, timeout=30) as answer:
