@@ -1,61 +1,52 @@
 """Reconstruction quality on real data, against what the paper lets us expect.
 
-    python benchmarks/quality.py --data-root DIR [--out FILE.json]
+    python benchmarks/quality.py --data-root DIR [--out FOLDER]
 
-DIR holds femnist.npz and cifar100.npz. Prints one line per client and one verdict per figure;
-finished clients are kept in --out (default results/quality.json), so a run that was cut off goes
-on where it stopped; delete the file to measure anew.
+DIR holds femnist.npz and cifar100.npz. The clients are jobs of the paper's main table: those that
+FOLDER (default results/) does not have, or has from another kernel, are run now, one per core.
+Then one line per client, one per mean, and one verdict per figure.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
-import smelib
+from smelib import experiments, runner
+from smelib.ledger import Ledger
 
-# name: data set, epochs, init, clients, methods
-CELLS = {
-    "femnist-E10": ("femnist", 10, "torch", 5, ("ig", "sme")),
-    "femnist-E50": ("femnist", 50, "torch", 5, ("ig", "sme")),
-    "cifar100-E10": ("cifar100", 10, "torch", 2, ("sme",)),
-    "femnist-E10-lecun": ("femnist", 10, "lecun", 3, ("dlfa",)),
-}
+# row of the main table, initialisation, methods, clients
+CELLS = (
+    ("femnist-E10-N10", "torch", ("ig", "sme"), 5),
+    ("femnist-E50-N10", "torch", ("ig", "sme"), 5),
+    ("cifar100-E10-N10", "torch", ("sme",), 2),
+    ("femnist-E10-N10", "lecun", ("dlfa",), 3),
+)
 
 
-def run(cell: str, method: str, seed: int, root: str) -> dict:
-    """One client, one attack, the paper's settings with N = B = 10."""
-    dataset, epochs, init, _, _ = CELLS[cell]
-    client = smelib.data.client(dataset, 10, seed=seed, root=root)
-    network = smelib.models.cnn(client.shape, client.classes, init=init, seed=seed)
-    protocol = smelib.Protocol(epochs=epochs, batch_size=10)
-    update = smelib.local_update(network, client, protocol, seed=seed)
-    extra = {"protocol": protocol} if method == "dlfa" else {}
-    found = smelib.attacks.ATTACKS[method](network, update, client.labels, seed=seed, **extra)
-    score = smelib.evaluate(found.images, client.images)
-    return {
-        "psnr": score.psnr,
-        "ssim": score.ssim,
-        "l_sim": found.similarity,
-        "alpha": found.alpha,
-        "s": found.seconds,
-    }
+def jobs() -> list[experiments.Job]:
+    """The jobs behind the figures, in the order of the table above."""
+    return [
+        experiments.Job("main", row, method, seed, init)
+        for row, init, methods, clients in CELLS
+        for method in methods
+        for seed in range(clients)
+    ]
 
 
 def verdicts(mean: dict[str, float]) -> list[tuple[str, float, str, bool]]:
     """Figure, measured, goal, met."""
     rows = []
-    for cell, least, lead in (("femnist-E10", 29.0, 2.0), ("femnist-E50", 24.5, 5.0)):
-        sme, over = mean[f"{cell} sme"], mean[f"{cell} sme"] - mean[f"{cell} ig"]
+    for cell, least, lead in (("femnist-E10-N10", 29.0, 2.0), ("femnist-E50-N10", 24.5, 5.0)):
+        sme, over = (mean[f"{cell} torch sme"] - x for x in (0, mean[f"{cell} torch ig"]))
         rows.append((f"{cell} SME", sme, f">= {least}", sme >= least))
         rows.append((f"{cell} SME - IG", over, f">= {lead}", over >= lead))
-    cifar, dlfa = mean["cifar100-E10 sme"], mean["femnist-E10-lecun dlfa"]
-    rows.append(("cifar100-E10 SME", cifar, ">= 27.0", cifar >= 27))
-    rows.append(("femnist-E10-lecun DLFA", dlfa, "24.9 ± 2.5", abs(dlfa - 24.9) <= 2.5))
+    cifar, dlfa = mean["cifar100-E10-N10 torch sme"], mean["femnist-E10-N10 lecun dlfa"]
+    rows.append(("cifar100-E10-N10 SME", cifar, ">= 27.0", cifar >= 27))
+    rows.append(("femnist-E10-N10 DLFA, LeCun", dlfa, "24.9 ± 2.5", abs(dlfa - 24.9) <= 2.5))
     return rows
 
 
@@ -63,33 +54,33 @@ def main() -> int:
     """Run what is missing, then print the verdicts; exit code 1 when a figure is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
-    parser.add_argument("--out", type=Path, default=Path("results/quality.json"))
+    parser.add_argument("--out", type=Path, default=Path("results"))
     args = parser.parse_args()
-    done = json.loads(args.out.read_text()) if args.out.exists() else {}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
+    wanted = jobs()
+    again = runner.Rerun(failed=True, stale=True)
+    tally = runner.reproduce(wanted, args.out, data_root=args.data_root, rerun=again)
+    print(runner.summary("main", len(wanted), tally), end="\n\n")
+
+    lines = Ledger(args.out / "main.csv").latest()
     psnrs: dict[str, list[float]] = {}
-    for cell, (_, _, _, clients, methods) in CELLS.items():
-        for method in methods:
-            for seed in range(clients):
-                key = f"{cell} {method} {seed}"
-                if key not in done:
-                    done[key] = run(cell, method, seed, args.data_root)
-                    args.out.write_text(json.dumps(done, indent=1))
-                r = done[key]
-                print(
-                    f"{key:28} {r['psnr']:5.1f} dB  SSIM {r['ssim']:.2f}  L_sim {r['l_sim']:.4f}"
-                    f"  {r['s']:6.1f} s",
-                    flush=True,
-                )
-                psnrs.setdefault(f"{cell} {method}", []).append(r["psnr"])
+    for job in wanted:
+        line = lines.get(job.key, {"status": "missing"})
+        if line["status"] != "ok":
+            print(f"{job.key}: {line.get('error') or 'not run'}; no verdict without it.")
+            return 1
+        psnr, ssim, l_sim, seconds = (
+            float(line[k]) for k in ("psnr", "ssim", "l_sim", "cpu_seconds")
+        )
+        print(f"{job.key:36} {psnr:5.1f} dB  SSIM {ssim:.2f}  L_sim {l_sim:.4f}  {seconds:5.0f} s")
+        psnrs.setdefault(f"{job.row} {job.init} {job.method}", []).append(psnr)
     print()
     for key, values in psnrs.items():
         spread = np.std(values, ddof=1) / np.sqrt(len(values))
-        print(f"{key:28} {np.mean(values):5.1f} ± {spread:.1f} dB (standard error)")
+        print(f"{key:36} {np.mean(values):5.1f} ± {spread:.1f} dB (standard error)")
     print()
     rows = verdicts({k: float(np.mean(v)) for k, v in psnrs.items()})
     for name, measured, goal, met in rows:
-        print(f"{name:28} {measured:5.1f} dB  goal {goal:12} {'met' if met else 'NOT MET'}")
+        print(f"{name:36} {measured:5.1f} dB  goal {goal:12} {'met' if met else 'NOT MET'}")
     return 0 if all(met for *_, met in rows) else 1
 
 

@@ -285,7 +285,7 @@ def federation(
 def results(name: str) -> str:
     """The text of a file of measured results: from the clone, or else from the repository.
 
-    `name` is a path under `results/`, like `"quality.json"`.
+    `name` is a path under `results/`, like `"speed.json"`.
     """
     for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[1]):
         if (folder / "_toc.yml").is_file() and (folder / "results").is_dir():

@@ -150,7 +150,8 @@ def planned(table: str, row: str, method: str, init: str) -> int:
     r = ROWS[table][row]
     small, grey, dlfa = r.samples == 10, r.dataset == "femnist", method == "dlfa"
     both = table == "main" and small and (not dlfa or (grey and r.epochs == 10))
-    if init != "torch" and not both:
+    paths = table == "low_rank" and r.rounds == 1
+    if init != "torch" and not (both or paths):
         return 0
     if table == "main" and dlfa:
         clients = {(10, True): 5, (20, True): 5, (50, True): 3, (10, False): 2, (20, False): 1}
@@ -185,10 +186,11 @@ def jobs(
         raise nearest("table", table, list(ROWS))
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
     valid = ("path",) if table == "low_rank" else METHODS
+    open_to = ("main", "architectures", "low_rank")
     for kind, given, known in (
         ("row", rows, [r for _, r in own]),
         ("method", methods, list(valid)),
-        ("initialisation", inits, list(INITS if table in ("main", "architectures") else ["torch"])),
+        ("initialisation", inits, list(INITS if table in open_to else ["torch"])),
     ):
         for name in given:
             if name not in known:
@@ -199,6 +201,8 @@ def jobs(
     for where, row in own:
         for method in methods or valid:
             for init in inits or INITS:
+                if ROWS[where][row].rounds > 1 and init != "torch":
+                    continue  # the weights are the trained ones, whatever they began as
                 count = planned(where, row, method, init)
                 if where != table:
                     count = min(count, 5 if ROWS[where][row].samples == 10 else 2)

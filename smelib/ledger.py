@@ -19,10 +19,12 @@ from pathlib import Path
 from smelib.types import InputError
 
 KEY = ("table", "row", "method", "init", "seed")
+MEASURED = (
+    *("psnr", "ssim", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
+    *("seconds", "cpu_seconds", "memory_mb", "steps"),
+)
 COLUMNS = (
-    *KEY,
-    *("status", "psnr", "ssim", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
-    *("seconds", "cpu_seconds", "memory_mb", "steps", "compiled", "device"),
+    *(*KEY, "status", *MEASURED, "compiled", "device"),
     *("smelib", "torch", "python", "revision", "fingerprint", "error"),
 )
 HEADER = ",".join((*COLUMNS, "check"))
@@ -54,6 +56,19 @@ def _decode(raw: bytes) -> dict[str, str] | None:
     return dict(zip(COLUMNS, next(csv.reader([body.decode()])), strict=True))
 
 
+def parse(content: bytes, name: str) -> list[dict[str, str]]:
+    """The whole lines of a table called `name`, oldest first."""
+    header, _, rest = content.partition(b"\n")
+    if header != HEADER.encode():
+        if HEADER.encode().startswith(header) and not rest:
+            return []  # killed while writing the header
+        raise InputError(
+            f"{name} was not written by this version of smelib (its header differs); "
+            "move it away or name another folder with --out."
+        )
+    return [line for raw in rest.split(b"\n") if (line := _decode(raw)) is not None]
+
+
 class Ledger:
     """The results of one table, shared by all processes that work on the folder."""
 
@@ -62,22 +77,11 @@ class Ledger:
 
     def lines(self) -> list[dict[str, str]]:
         """Every whole line, oldest first."""
-        return self._parse(self.path.read_bytes()) if self.path.is_file() else []
+        return parse(self.path.read_bytes(), self.path.name) if self.path.is_file() else []
 
     def latest(self) -> dict[str, dict[str, str]]:
         """The last line of every job."""
         return {key(line): line for line in self.lines()}
-
-    def _parse(self, content: bytes) -> list[dict[str, str]]:
-        header, _, rest = content.partition(b"\n")
-        if header != HEADER.encode():
-            if HEADER.encode().startswith(header) and not rest:
-                return []  # killed while writing the header
-            raise InputError(
-                f"{self.path.name} was not written by this version of smelib (its header differs); "
-                "move it away or name another folder with --out."
-            )
-        return [line for raw in rest.split(b"\n") if (line := _decode(raw)) is not None]
 
     def append(self, line: dict) -> bool:
         """Add a line, durably; False if the job was already done by the same code."""
@@ -86,7 +90,7 @@ class Ledger:
         with open(file, "r+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             content = stream.read()
-            done = {key(x): x for x in self._parse(content)} if content else {}
+            done = {key(x): x for x in parse(content, self.path.name)} if content else {}
             old = done.get(key(line), {"status": "none"})
             if old["status"] == "ok" and old["fingerprint"] == line["fingerprint"]:
                 return False

@@ -15,7 +15,8 @@ from scipy.stats import t as student
 
 from smelib import data
 from smelib.experiments import INITS, Job, fingerprint
-from smelib.ledger import Ledger
+from smelib.ledger import MEASURED, Ledger, key, parse
+from smelib.types import InputError
 
 DECIBELS, COSINE, FACTOR = 2.0, 0.02, 1.5
 RULE = (
@@ -113,6 +114,25 @@ def _number(line: dict, metric: str) -> float:
         clock = "cpu_seconds" if line["device"] == "cpu" else "seconds"
         return float(line[clock]) / int(line["steps"]) * whole
     return float(line["memory_mb" if metric == "gigabytes" else metric])
+
+
+def finished(table: str, **where: str) -> list[dict]:
+    """Our finished jobs of a table, as the book's pages read them; none where nothing was run.
+
+    `where` restricts by column, as in `finished("main", row="femnist-E10-N10", method="sme")`.
+    Measurements are numbers, or None where a job has no such value.
+    """
+    try:
+        content = data.results(f"{table}.csv")
+    except InputError:
+        return []
+    latest = {key(line): line for line in parse(content.encode(), f"{table}.csv")}
+    found = [x for x in latest.values() if x["status"] == "ok"]
+    return [
+        {**x, "seed": int(x["seed"]), **{c: float(x[c]) if x[c] else None for c in MEASURED}}
+        for x in found
+        if all(x[column] == value for column, value in where.items())
+    ]
 
 
 def cells(folder: Path) -> list[Cell]:

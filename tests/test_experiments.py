@@ -110,7 +110,9 @@ def test_the_plan_is_the_issue_s() -> None:
     assert [cells[f"femnist-E{e}-N10", "dlfa", "torch"] for e in (10, 20, 50)] == [5, 5, 3]
     assert cells["femnist-E10-N10", "dlfa", "lecun"] == 5
     assert cells["cifar100-E50-N50", "dlfa", "torch"] == 0
-    assert len(jobs("low_rank")) == 90
+    paths = Counter(j.init for j in jobs("low_rank"))
+    assert paths == {"torch": 90, "lecun": 50}
+    assert all(j.setting.rounds == 1 for j in jobs("low_rank", inits=["lecun"], seeds=2))
     assert len(jobs("main", rows=["cifar100-E50-N50"], methods=["dlfa"], seeds=3)) == 3
 
 

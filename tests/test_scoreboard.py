@@ -187,3 +187,20 @@ def test_the_paper_s_numbers_are_the_paper_s() -> None:
     paper = json.loads(data.results("paper_tables.json"))
     wanted = {"row": ROW, "method": "sme", "metric": "psnr", "value": 30.3, "error": 0.3}
     assert wanted in paper["main"]
+
+
+def test_pages_read_the_last_finished_line_of_every_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_toc.yml").touch()
+    folder = tmp_path / "results"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert scoreboard.finished("main") == []
+    measured(folder, "sme", 30.0, 31.0)
+    measured(folder, "ig", 20.0, status="failed", psnr=None)
+    measured(folder, "sme", 32.0, fingerprint="newer code")
+    found = scoreboard.finished("main", row=ROW, method="sme")
+    assert {x["seed"]: x["psnr"] for x in found} == {0: 32.0, 1: 31.0}
+    assert found[0]["alpha"] is None
+    assert scoreboard.finished("main", method="ig") == []
