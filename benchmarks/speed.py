@@ -1,6 +1,6 @@
 """How fast and how lean is a step, beside the alternatives and the machine's own limit?
 
-    python benchmarks/speed.py [--rounds 5] [--out results/speed.json]
+    python benchmarks/speed.py [--rounds 11] [--out results/speed.json]
 
 Everything is timed interleaved in this one run, medians over the rounds: machines are noisy, and
 only the ratios count. JAX takes part where it is installed.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -40,6 +40,10 @@ DLFA = [("femnist", 10, e) for e in (10, 50, 100, 250)]
 DLFA += [("femnist", 50, 10), ("cifar100", 10, 10), ("cifar100", 10, 50)]
 AT_ONCE = {"femnist": (1, 2, 4, 8, 16), "cifar100": (1, 2, 4)}
 Step = Callable[[], object]
+# Every step is measured in a process of its own; forked from one that has imported torch and done
+# nothing else, it starts at once.
+CHEAP = "forkserver" in multiprocessing.get_all_start_methods()
+PROCESSES = multiprocessing.get_context("forkserver" if CHEAP else "spawn")
 
 
 def scene(dataset: str, samples: int) -> tuple[Network, smelib.Update, Tensor, Tensor]:
@@ -214,7 +218,7 @@ def count_flops(step: Step) -> int:
     return counter.get_total_flops()
 
 
-def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool = True) -> Step:
+def dlfa(dataset: str, samples: int, epochs: int, *, lean: bool = True) -> Step:
     """One step of the simulation attack."""
     network, update, labels, z = scene(dataset, samples)
     chosen = DLFA_SETTINGS[dataset]
@@ -222,7 +226,7 @@ def dlfa(dataset: str, samples: int, epochs: int, *, batch: int = 10, lean: bool
         network,
         update.to(z.device),
         labels,
-        smelib.Protocol(epochs, batch),
+        smelib.Protocol(epochs, batch_size=10),
         tv=chosen.tv,
         clip=chosen.clip,
         order=chosen.order,
@@ -257,11 +261,10 @@ def interleaved(contenders: dict[str, Callable[[], Step]], rounds: int) -> dict[
 
     So that one library's threads and one's memory settings do not meet the others.
     """
-    context = multiprocessing.get_context("spawn")
     pipes, workers = {}, []
     for name, build in contenders.items():
-        pipes[name], theirs = context.Pipe()
-        workers.append(context.Process(target=serve, args=(build, theirs), daemon=True))
+        pipes[name], theirs = PROCESSES.Pipe()
+        workers.append(PROCESSES.Process(target=serve, args=(build, theirs), daemon=True))
         workers[-1].start()
     for pipe in pipes.values():  # they get ready side by side, and are timed in turn
         pipe.recv()
@@ -288,11 +291,15 @@ def throughput(method: str, dataset: str, restarts: int) -> Step:
     return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), network, images, aux)
 
 
-def peak_memory(what: str) -> dict:
+def peak_memory(*what: object, **options: object) -> dict:
     """Peak resident memory and time of a few steps in a process of their own."""
-    words = [sys.executable, __file__, "--one", what]
-    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    return json.loads(printed)
+    ours, theirs = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=one, args=(theirs, *what), kwargs=options, daemon=True)
+    process.start()
+    theirs.close()
+    found = ours.recv()
+    process.join()
+    return found
 
 
 def high_water() -> float:
@@ -305,13 +312,20 @@ def high_water() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def one(what: str) -> None:
-    """Run `method,dataset,samples,epochs,batch,steps,lean` and print what it took, as JSON."""
-    method, dataset, *numbers = what.split(",")
-    samples, epochs, batch, steps, lean = map(int, numbers)
+def one(
+    pipe: Connection,
+    method: str,
+    dataset: str,
+    samples: int,
+    *,
+    epochs: int = 1,
+    steps: int = 3,
+    lean: bool = True,
+) -> None:
+    """Send what some steps of a method took."""
     base = high_water()
     step = (
-        dlfa(dataset, samples, epochs, batch=batch, lean=bool(lean))
+        dlfa(dataset, samples, epochs, lean=lean)
         if method == "dlfa"
         else ours(method, dataset, samples)
     )
@@ -321,19 +335,18 @@ def one(what: str) -> None:
     for _ in range(steps):
         step()
     seconds = (time.perf_counter() - started) / steps
-    print(json.dumps({"mb": high_water(), "base_mb": base, "seconds": seconds}))
+    pipe.send({"mb": high_water(), "base_mb": base, "seconds": seconds})
 
 
 def main() -> int:
     """Measure everything and print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--out", type=Path, default=Path("results/speed.json"))
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one:
-        one(args.one)
-        return 0
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no pool of compilers for each contender
+    if CHEAP:
+        PROCESSES.set_forkserver_preload(["torch._inductor", "torch.optim", "smelib.attacks"])
     try:
         import jax
 
@@ -363,7 +376,7 @@ def main() -> int:
         quick = case == ("femnist", 10)  # short steps scatter more, and cost little
         times = interleaved(steps, args.rounds * (3 if quick else 1))
         times = {name: ms / 4 if name in cycles else ms for name, ms in times.items()}
-        memory = {m: peak_memory(f"{m},{dataset},{samples},1,10,3,1") for m in ("ig", "sme")}
+        memory = {m: peak_memory(m, *case) for m in ("ig", "sme")}
         flops = {m: count_flops(ours(m, *case)) for m in ("ig", "sme")}
         found["cases"][f"{dataset}-N{samples}"] = {"ms": times, "flops": flops, "memory": memory}
         print(f"\n{dataset} N = {samples}, milliseconds a step")
@@ -374,14 +387,16 @@ def main() -> int:
     found["dlfa"] = {}
     print("\nDLFA, a step with and without checkpoints")
     for dataset, samples, epochs in DLFA:
-        lean = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,1")
-        full = peak_memory(f"dlfa,{dataset},{samples},{epochs},10,1,0")
+        lean, full = (
+            peak_memory("dlfa", dataset, samples, epochs=epochs, steps=1, lean=x)
+            for x in (True, False)
+        )
         name = f"{dataset} N = {samples}, T = {epochs * samples // 10}"
         found["dlfa"][name] = {"lean": lean, "full": full}
         a, b = (f"{m['seconds']:6.2f} s {m['mb'] - m['base_mb']:6.0f} MB" for m in (lean, full))
         print(f"  {name:26}  {a}   without {b}", flush=True)
     big = found["dlfa"]["cifar100 N = 50, T = 250"] = {
-        "lean": peak_memory("dlfa,cifar100,50,50,10,3,1"),
+        "lean": peak_memory("dlfa", "cifar100", 50, epochs=50),
         "full": None,
     }
     seconds, total = big["lean"]["seconds"], big["lean"]["mb"]
