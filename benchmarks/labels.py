@@ -45,30 +45,14 @@ CELLS = {  # name: data set, network, initialisation, samples
 }
 
 
-def from_bias(
-    network: Network, update: Update, protocol: Protocol | None, *, floor: bool = False
-) -> Tensor:
-    """Counts from the last layer's bias: as `labels.counts`, without the activation O.
-
-    Without a `protocol` the missing factor is the median over the classes that look absent, or,
-    with `floor`, the largest one that leaves no class with a negative count.
-    """
+def by_floor(network: Network, update: Update) -> Tensor:
+    """Blind counts from the last layer's bias: the largest factor that no count forbids."""
     n, bias = update.samples, network.head()[1]
     z = torch.randn(256, *network.shape, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        p0, p1 = (
-            network.logits(w, z).softmax(dim=-1).mean(dim=0) for w in (update.before, update.after)
-        )
+    ends = (labels._statistics(network, w, z)[0] for w in (update.before, update.after))
+    p = sum(ends) / 2
     fall = update.before[bias] - update.after[bias]
-    if protocol is None:
-        p = (p0 + p1) / 2
-        ratios = (p / fall)[fall > 0]
-        factor = ratios.min() if floor else ratios.median()
-    else:
-        steps = protocol.steps(n)
-        p = torch.lerp(p0, p1, (steps - 1) / (2 * steps))
-        factor = 1 / (protocol.lr * steps)
-    return labels._round_to_total(n * p - n * factor * fall, n)
+    return labels._round_to_total(n * p - n * (p / fall)[fall > 0].min() * fall, n)
 
 
 def activations(network: Network, client: Client) -> dict[str, float]:
@@ -101,11 +85,11 @@ def run(cell: str, seed: int, root: str) -> dict:
             continue
         update = Update(first, weights, samples)
         counted = {
-            "rows": labels.counts(network, update, protocol),
-            "rows blind": labels.counts(network, update),
-            "bias": from_bias(network, update, protocol),
-            "bias blind": from_bias(network, update, None),
-            "bias floor": from_bias(network, update, None, floor=True),
+            "rows": labels.counts(network, update, protocol, layer="rows"),
+            "rows blind": labels.counts(network, update, layer="rows"),
+            "bias": labels.counts(network, update, protocol),
+            "bias blind": labels.counts(network, update),
+            "bias floor": by_floor(network, update),
         }
         for form in FORMS:
             found[f"E{protocol.epochs} {form}"] = misread(counted[form], client)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from smelib import params as P
 from smelib.models import Network
-from smelib.types import InputError, Protocol, Update
+from smelib.types import InputError, Protocol, Update, nearest
 
 
 def idlg(network: Network, update: Update) -> int:
@@ -42,36 +42,45 @@ def counts(
     update: Update,
     protocol: Protocol | None = None,
     *,
+    layer: str = "bias",
     seed: int = 0,
     dummies: int = 256,
 ) -> Tensor:
-    """How many samples of each class the client holds.  [Geng21; in the form of Dimitrov22]
+    """How many samples of each class the client holds.
 
-    $n_i = N p_i - N \\Delta W_i / (O T)$: the mean softmax $p$ and the summed activation $O$ are
-    estimated on random dummies and interpolated along the segment; then rounded to sum to N.
+    $n_i = N p_i - N \\Delta_i / (O T)$, where $\\Delta$ is the fall of the last layer's bias over
+    the learning rate, and $O = 1$. With `layer="rows"` it is that of the sums of its weight's rows,
+    and $O$ the summed activation: the published form [Geng21; as in Dimitrov22], which misreads
+    more.
+    The mean softmax $p$ and $O$ are estimated on random dummies and interpolated along the segment;
+    the counts are rounded to sum to N.
 
-    Without a `protocol`, T and the learning rate are unknown and one factor is missing. Most
-    classes are absent from a small client, and there $N p_i$ equals the factor times the row sum,
-    so their median ratio supplies it.
+    Without a `protocol` one factor is missing, and a class that the client does not have supplies
+    it, as $N p_i$ equals the factor times its fall. With more classes than samples every class
+    that falls is absent, and the median is taken; else the largest factor that no count forbids.
     """
     update = network.own(update)
     update.check()
-    weight = network.head()[0]
+    if layer not in ("bias", "rows"):
+        raise nearest("layer", layer, ["bias", "rows"])
+    weight, bias = network.head()
     n, like = update.samples, update.before[weight]
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(dummies, *network.shape, generator=generator).to(like)
     (p0, o0), (p1, o1) = (_statistics(network, w, z) for w in (update.before, update.after))
-    row_sums = (update.before[weight] - update.after[weight]).sum(dim=1)
+    ahead = {k: update.before[k] - update.after[k] for k in (weight, bias)}
+    fall = ahead[bias] if layer == "bias" else ahead[weight].sum(dim=1)
     if protocol is None:
         p = (p0 + p1) / 2
-        absent = row_sums > 0 if bool((row_sums > 0).any()) else row_sums != 0
-        factor = (n * p / row_sums)[absent].median()
+        absent = fall > 0 if bool((fall > 0).any()) else fall != 0
+        ratios = (n * p / fall)[absent]
+        factor = ratios.median() if network.classes > n else ratios.min()
     else:
         steps = protocol.steps(n)
         mix = (torch.arange(steps, dtype=like.dtype, device=like.device) / steps).mean()
         p, o = torch.lerp(p0, p1, mix), torch.lerp(o0, o1, mix)
-        factor = n / (o * steps * protocol.lr)
-    return _round_to_total(n * p - factor * row_sums, n)
+        factor = n / (steps * protocol.lr * (1 if layer == "bias" else o))
+    return _round_to_total(n * p - factor * fall, n)
 
 
 def _round_to_total(estimate: Tensor, total: int) -> Tensor:
@@ -86,10 +95,15 @@ def _round_to_total(estimate: Tensor, total: int) -> Tensor:
 
 
 def recover(
-    network: Network, update: Update, protocol: Protocol | None = None, *, seed: int = 0
+    network: Network,
+    update: Update,
+    protocol: Protocol | None = None,
+    *,
+    layer: str = "bias",
+    seed: int = 0,
 ) -> Tensor:
     """The client's labels, as an attack wants them: N of them, in ascending order."""
     if update.samples == 1:
         return torch.tensor([idlg(network, update)])
-    found = counts(network, update, protocol, seed=seed)
+    found = counts(network, update, protocol, layer=layer, seed=seed)
     return torch.repeat_interleave(torch.arange(len(found)), found)

@@ -195,6 +195,24 @@ def test_counts_sum_to_n_and_are_right_for_small_clients() -> None:
     assert exact >= 10
 
 
+def test_the_bias_counts_where_the_rows_misread() -> None:
+    wrong = dict.fromkeys(("bias", "bias, blind", "rows"), 0)
+    for seed in range(4):
+        held = smelib.data.client("mnist", 10, seed=seed)
+        network = smelib.models.cnn(held.shape, 10, seed=seed)
+        protocol = smelib.Protocol(5, 10)
+        update = smelib.local_update(network, held, protocol)
+        true = torch.bincount(held.labels, minlength=10)
+        for name in wrong:
+            given = None if "blind" in name else protocol
+            found = labels.counts(network, update, given, layer=name.partition(",")[0])
+            wrong[name] += int((found - true).abs().sum()) // 2
+    assert wrong["bias"] == wrong["bias, blind"] == 0
+    assert wrong["rows"] >= 2
+    with pytest.raises(smelib.InputError, match="bias"):
+        labels.counts(network, update, layer="basis")
+
+
 def test_recover_lists_the_labels() -> None:
     held = smelib.data.client("mnist", 1, seed=9)
     network = smelib.models.cnn(held.shape, 10)
