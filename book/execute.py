@@ -24,7 +24,8 @@ def execute(path: Path) -> float:
     """Run one notebook in a fresh kernel and write it back; returns the seconds it took."""
     notebook = nbformat.read(path, as_version=4)
     started = time.perf_counter()
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(ROOT)}})
+    place = {"metadata": {"path": str(ROOT)}}
+    client = NotebookClient(notebook, timeout=600, resources=place, coalesce_streams=True)
     client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps, which would change at every run
