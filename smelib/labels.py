@@ -51,7 +51,8 @@ def counts(
     $n_i = N p_i - N \\Delta_i / (O T)$, where $\\Delta$ is the fall of the last layer's bias over
     the learning rate, and $O = 1$. With `layer="rows"` it is that of the sums of its weight's rows,
     and $O$ the summed activation: the published form [Geng21; as in Dimitrov22], which misreads
-    more.
+    more labels.
+
     The mean softmax $p$ and $O$ are estimated on random dummies and interpolated along the segment;
     the counts are rounded to sum to N.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smelib import cli, data, experiments, scoreboard
+import smelib
+from smelib import cli, data, experiments, runner, scoreboard
 from smelib.experiments import Job, fingerprint
 from smelib.ledger import Ledger
 from smelib.scoreboard import Cell
@@ -196,8 +197,12 @@ def test_pages_read_the_last_finished_line_of_every_job(
     folder = tmp_path / "results"
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
+    with pytest.raises(smelib.InputError, match=r"manifest\.json"):
+        scoreboard.finished("main")  # out of reach is not the same as not run
+    runner.write_manifest(folder)
     assert scoreboard.finished("main") == []
     measured(folder, "sme", 30.0, 31.0)
+    runner.write_manifest(folder)
     measured(folder, "ig", 20.0, status="failed", psnr=None)
     measured(folder, "sme", 32.0, fingerprint="newer code")
     found = scoreboard.finished("main", row=ROW, method="sme")
