@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,20 @@ def test_the_ranking_counts_rows_where_both_were_run(tmp_path: Path) -> None:
     measured(tmp_path, "ig", 21.0, row="femnist-E50-N10")
     kept, lost = scoreboard.ranking(scoreboard.cells(tmp_path))
     assert (kept, lost) == (["femnist-E10-N10 torch"], ["femnist-E20-N10 torch"])
+
+
+def test_one_reading_counts_every_number_once(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0)  # agrees, in main and in the first round of trained
+    measured(tmp_path, "sme", 10.0, init="lecun")
+    for row, psnr in (("lenet-E10-N10", 10.0), ("lenet_softmax-E10-N10", 29.0)):  # paper: 29.5
+        job = Job("architectures", row, "sme", 0)
+        line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02, "fingerprint": "-"}
+        Ledger(tmp_path / "architectures.csv").append(line)
+    found = scoreboard.cells(tmp_path)
+    assert sum(scoreboard.counts(found).values(), Counter())["differs"] == 3
+    assert scoreboard.one_reading(found) == {"agrees": 3, "not run": 201, "no value": 3}
+    measured(tmp_path, "ig", 10.0, init="lecun")
+    assert scoreboard.one_reading(scoreboard.cells(tmp_path))["differs"] == 0
 
 
 def test_the_command_writes_the_page_and_prints_the_counts(
