@@ -26,6 +26,7 @@ RULE = (
     f"factor of {FACTOR:g}. The interval does not enter: few clients make it wide, and a wide "
     "interval is no agreement."
 )
+TABLES = ("main", "cost", "low_rank", "trained", "architectures")
 ORDER = ("failed", "differs", "not run", "agrees", "no value")
 QUANTITY = {
     "psnr": "PSNR (dB)",
@@ -138,14 +139,14 @@ def cells(folder: Path) -> list[Cell]:
     paper = json.loads(data.results("paper_tables.json"))
     found: list[Cell] = []
     latest: dict[str, dict] = {}
-    for table in ("main", "cost", "low_rank", "trained", "architectures"):
+    for table in TABLES:
         latest |= Ledger(folder / f"{table}.csv").latest()
     by_cell: dict[tuple, list[dict]] = {}
     for line in latest.values():
         where = tuple(line[k] for k in ("table", "row", "method", "init"))
         by_cell.setdefault(where, []).append(line)
 
-    for table in ("main", "cost", "low_rank", "trained", "architectures"):
+    for table in TABLES:
         given: dict[tuple, dict] = {}
         for c in paper[table]:  # three of the low-rank settings stand there more than once
             given.setdefault((c["row"], c["method"], c["metric"]), c)
@@ -209,10 +210,7 @@ def ranking(found: Sequence[Cell]) -> tuple[list[str], list[str]]:
 
 def counts(found: Sequence[Cell]) -> dict[str, Counter]:
     """Verdicts by table."""
-    by: dict[str, Counter] = {}
-    for c in found:
-        by.setdefault(c.table, Counter())[c.verdict] += 1
-    return by
+    return {t: Counter(c.verdict for c in found if c.table == t) for t in TABLES}
 
 
 def one_reading(found: Sequence[Cell]) -> Counter:
