@@ -11,7 +11,9 @@ off goes on where it stopped; delete the file to measure anew.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -23,7 +25,7 @@ import smelib
 from smelib import labels
 from smelib.data import Client
 from smelib.models import Network
-from smelib.types import Protocol, Update
+from smelib.types import InputError, Protocol, Update
 
 EPOCHS = (1, 10, 20, 50)
 # "rows" and "bias" know the protocol, the others do not.
@@ -96,7 +98,40 @@ def run(cell: str, seed: int, root: str) -> dict:
     return found
 
 
+def kept(path: Path) -> dict[str, dict]:
+    """The clients that are done, by cell and seed."""
+    try:
+        return json.loads(path.read_text()) if path.exists() else {}
+    except json.JSONDecodeError:
+        raise InputError(f"{path} is not whole JSON; move it away to measure anew.") from None
+
+
+def keep(path: Path, name: str, found: dict) -> dict[str, dict]:
+    """Add a client to what this run and others have kept; a kill leaves the file whole."""
+    room = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(room, fcntl.LOCK_EX)
+        done = {**kept(path), name: found}
+        scratch = path.with_name(f".{path.name}-{os.getpid()}")
+        scratch.write_text(json.dumps(done, indent=1) + "\n")
+        os.replace(scratch, path)
+    finally:
+        os.close(room)
+    return done
+
+
 def main() -> int:
+    """Run what is missing and print the means; bad input is a sentence."""
+    try:
+        return measure()
+    except InputError as error:
+        print(f"labels: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"labels: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
+    return 2
+
+
+def measure() -> int:
     """Run what is missing and print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
@@ -105,13 +140,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=list(CELLS), choices=list(CELLS))
     args = parser.parse_args()
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    done = kept(args.out)
     for cell in args.only:
         clients = range(args.clients)
         for seed in clients:
             if f"{cell} {seed}" not in done:
-                done[f"{cell} {seed}"] = run(cell, seed, args.data_root)
-                args.out.write_text(json.dumps(done, indent=1) + "\n")
+                done = keep(args.out, f"{cell} {seed}", run(cell, seed, args.data_root))
         print(f"\n{cell}: labels misread of {CELLS[cell][-1]}, mean (clients without a mistake)")
         for form in FORMS:
             line = f"  {form:11}"

@@ -65,6 +65,9 @@ def main() -> int:
     except InputError as error:
         print(f"quality: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"quality: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
+        return 2
     print(runner.summary("main", len(wanted), tally), end="\n\n")
 
     lines = Ledger(args.out / "main.csv").latest()

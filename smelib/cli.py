@@ -263,7 +263,7 @@ def reproduce(args: argparse.Namespace) -> int:
         compiled=args.compile,
     )
     print(runner.summary(args.table, len(jobs), tally), file=sys.stderr)
-    return 130 if tally["interrupted"] else int(tally["failed"] > 0)
+    return 130 if tally["interrupted"] else int(tally["failed"] + tally["failed before"] > 0)
 
 
 def scoreboard(args: argparse.Namespace) -> int:
@@ -271,11 +271,12 @@ def scoreboard(args: argparse.Namespace) -> int:
     from smelib import runner
     from smelib import scoreboard as board
 
+    if not Path(args.out).is_dir():
+        raise InputError(f"--out {args.out!r}: there is no such folder.")
     found = board.cells(Path(args.out))
     page = Path(args.page)
     page.write_text(board.page(found), encoding="utf-8")
-    if Path(args.out).is_dir():
-        runner.write_manifest(Path(args.out))
+    runner.write_manifest(Path(args.out))
     print(board.summary(found))
     return 0
 
@@ -376,12 +377,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"smelib: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"smelib: {error.filename or 'a file'}: {error.strerror}.", file=sys.stderr)
+        print(f"smelib: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "smelib: interrupted before anything was found; nothing was written.", file=sys.stderr
-        )
+        kept = "finished jobs are kept, and the same command goes on"
+        lost = "before anything was found; nothing was written"
+        said = f"; {kept}" if args.command == "reproduce" else f" {lost}"
+        print(f"smelib: interrupted{said}.", file=sys.stderr)
         return 130
     if isinstance(result, int):
         return result

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
@@ -404,8 +404,11 @@ def network_notes(folder: Path) -> dict[str, dict[str, str]]:
     """What is known of each trained network: rounds, test accuracy, how it was made."""
     notes = {}
     for path in sorted((folder / "networks").glob("*.safetensors")):
-        with safe_open(path, framework="pt") as file:
-            notes[path.name] = file.metadata() or {}
+        try:
+            with safe_open(path, framework="pt") as file:
+                notes[path.name] = file.metadata() or {}
+        except (SafetensorError, OSError) as error:
+            notes[path.name] = {"unreadable": str(error)}
     return notes
 
 

@@ -7,6 +7,7 @@ is recognised, ignored by readers, and cut off by the next writer.
 from __future__ import annotations
 
 import csv
+import errno
 import fcntl
 import io
 import os
@@ -60,13 +61,14 @@ def parse(content: bytes, name: str) -> list[dict[str, str]]:
     """The whole lines of a table called `name`, oldest first."""
     header, _, rest = content.partition(b"\n")
     if header != HEADER.encode():
-        if HEADER.encode().startswith(header) and not rest:
+        if HEADER.encode().startswith(header) and b"\n" not in content:
             return []  # killed while writing the header
         raise InputError(
             f"{name} was not written by this version of smelib (its header differs); "
             "move it away or name another folder with --out."
         )
-    return [line for raw in rest.split(b"\n") if (line := _decode(raw)) is not None]
+    whole = rest.split(b"\n")[:-1]  # what no newline ends, the next writer cuts off
+    return [line for raw in whole if (line := _decode(raw)) is not None]
 
 
 class Ledger:
@@ -96,7 +98,10 @@ class Ledger:
                 return False
             whole = content.rfind(b"\n") + 1
             stream.truncate(whole)  # what a killed writer left behind
-            stream.write((b"" if whole else HEADER.encode() + b"\n") + _encode(line))
+            new = (b"" if whole else HEADER.encode() + b"\n") + _encode(line)
+            if stream.write(new) != len(new):
+                stream.truncate(whole)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             os.fsync(stream.fileno())
         return True
 

@@ -11,11 +11,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -52,6 +54,7 @@ def revision() -> str:
         return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # it may lie in another repository
         changed = "+changes" if git("status", "--porcelain", "--", ".").strip() else ""
         return git("rev-parse", "HEAD").strip() + changed
     except (OSError, subprocess.CalledProcessError):
@@ -68,7 +71,20 @@ def _child(pipe: Connection, job: Job, runner: Callable, options: dict) -> None:
 
     Thread(target=follow, daemon=True).start()
     torch.set_num_threads(1)
+    if options["device"].startswith("cuda"):
+        torch.cuda.set_device(options["device"])  # whose memory is measured
     pipe.send(attempt(job, runner, **options))
+
+
+def _start_deaf(start: Callable[[], None]) -> None:
+    """Start a process that Ctrl-C does not reach: it is for us, and we end the others."""
+    if threading.current_thread() is not threading.main_thread():
+        return start()
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        start()
+    finally:
+        signal.signal(signal.SIGINT, heard)
 
 
 class Local:
@@ -85,6 +101,8 @@ class Local:
         self.context = multiprocessing.get_context("forkserver" if cheap else "spawn")
         if cheap:
             self.context.set_forkserver_preload(["smelib.experiments"])
+            _start_deaf(forkserver.ensure_running)
+        self.ended = Event()
         self.runner, self.options = runner, options
 
     def __call__(self, job: Job) -> dict:
@@ -96,6 +114,8 @@ class Local:
         try:
             process.start()
             theirs.close()
+            if self.ended.is_set():  # in the meantime
+                process.terminate()
             return ours.recv()
         except EOFError:
             process.join()
@@ -104,11 +124,13 @@ class Local:
                 "(-9 often means that memory ran out)"
             ) from None
         finally:
-            process.join()
+            if process.pid is not None:
+                process.join()
             self.free.put(device)
 
     def abandon(self) -> None:
-        """End the jobs under way."""
+        """End the jobs under way, and those that are just starting."""
+        self.ended.set()
         for process in multiprocessing.active_children():
             process.terminate()
 
@@ -134,6 +156,11 @@ class Cluster:
             ) from None
         have = ray.cluster_resources()
         share = gpus if gpus is not None else float(have.get("GPU", 0) > 0)
+        if not 0 <= share <= have.get("GPU", 0):
+            raise InputError(
+                f"--gpus {share:g}: the cluster has {have.get('GPU', 0):g} GPUs; name a share of "
+                "those, or 0 for none."
+            )
         slots = have["GPU"] / share if share else have.get("CPU", 1)
         self.workers = max(1, math.floor(slots))
         self.ray, self.runner, self.options = ray, runner, options
@@ -159,8 +186,8 @@ class Rerun:
         """Whether there is something to do for a job whose last line is this one."""
         if line is None:
             return True
-        if line["status"] == "failed":
-            return self.failed
+        if line["status"] == "failed" and self.failed:
+            return True
         return self.stale and line["fingerprint"] != fingerprint(job, folder)
 
 
@@ -176,14 +203,20 @@ def drive(
 ) -> Counter:
     """Run what is not done yet, in the given order; count `ok`, `failed`, `elsewhere` and `left`.
 
+    And what earlier runs left: `before`, and `failed before`.
+
     Each line is on disk before its job counts as ended. After `time_limit` seconds no job starts,
     and those under way are finished. Ctrl-C abandons them: they are simply not done yet.
     """
+    code = revision()
     ledgers = {j.table: Ledger(folder / f"{j.table}.csv") for j in jobs}
     known = {t: ledger.latest() for t, ledger in ledgers.items()}
     todo = [j for j in jobs if rerun.wants(j, known[j.table].get(j.key), folder)]
-    tally = Counter(before=len(jobs) - len(todo))
-    stop, end, code = Event(), time.monotonic() + time_limit, revision()
+    tally = Counter(
+        "failed before" if known[j.table][j.key]["status"] == "failed" else "before"
+        for j in set(jobs) - set(todo)
+    )
+    stop, end = Event(), time.monotonic() + time_limit
 
     def one(job: Job) -> tuple[str, dict]:
         ledger = ledgers[job.table]
@@ -216,7 +249,7 @@ def drive(
             bar.update(estimate(job))
             bar.set_description(f"{sum(tally.values())}/{len(jobs)} jobs")
             if line and not live:
-                print(f"{sum(tally.values())}/{len(jobs)} {_report(job, line)}", flush=True)
+                _say(f"{sum(tally.values())}/{len(jobs)} {_report(job, line)}")
     except KeyboardInterrupt:
         stop.set()
         abandon()
@@ -231,6 +264,13 @@ def drive(
 
 def _raise(job: Job, *, error: Exception, **_: object) -> dict:
     raise error
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # nobody listens any more, as in `| head`; the jobs go on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(job: Job, line: dict) -> str:
@@ -254,10 +294,12 @@ def summary(table: str, planned: int, tally: Counter) -> str:
     for name, words in (
         ("failed", "failed (--retry-failed runs them once more)"),
         ("before", "done before"),
+        ("failed before", "failed before (--retry-failed runs them once more)"),
         ("elsewhere", "left to another run on this folder"),
     ):
         said += [f"{tally[name]} {words}"] if tally[name] else []
-    if left := planned - sum(tally[k] for k in ("ok", "failed", "before", "elsewhere")):
+    ended = ("ok", "failed", "before", "failed before", "elsewhere")
+    if left := planned - sum(tally[k] for k in ended):
         said.append(f"{left} still to do (the same command goes on)")
     return f"smelib: {table}: {', '.join(said)}."
 
@@ -267,7 +309,11 @@ def write_manifest(folder: Path) -> None:
     tables = {}
     for path in sorted(folder.glob("*.csv")):
         if path.stem in experiments.ROWS:
-            lines = Ledger(path).lines()
+            try:
+                lines = Ledger(path).lines()
+            except InputError as error:  # somebody else's file, and no reason to stop
+                tables[path.stem] = {"unreadable": str(error)}
+                continue
             made = ("status", "revision", "fingerprint", "device", "smelib", "torch", "python")
             tables[path.stem] = {
                 "lines": len(lines),
@@ -298,12 +344,15 @@ def reproduce(
     runner: Callable = experiments.run,
 ) -> Counter:
     """Run jobs on the chosen backend, after checking that data and networks are there."""
+    end = time.monotonic() + time_limit
     for name in {j.setting.dataset for j in jobs}:
         data.load(name, root=data_root)
     folder.mkdir(parents=True, exist_ok=True)
     if any(j.setting.rounds > 1 for j in jobs):
         experiments.make_networks(folder, data_root)
-    options = {"root": data_root, "folder": folder.resolve(), "compiled": compiled}
+    given = data_root or os.environ.get("SMELIB_DATA")
+    root = str(Path(given).expanduser().resolve()) if given else None  # for nodes elsewhere
+    options = {"root": root, "folder": folder.resolve(), "compiled": compiled}
     if backend == "ray":
         call = Cluster(runner, options, address, gpus)
     else:
@@ -314,6 +363,6 @@ def reproduce(
         call.workers,
         folder,
         rerun=rerun,
-        time_limit=time_limit,
+        time_limit=end - time.monotonic(),
         abandon=call.abandon,
     )

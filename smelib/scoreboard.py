@@ -95,7 +95,9 @@ class Cell:
         table, row = self.source
         methods = f"{self.method},sme" if table == "cost" else self.method
         which = "" if table == "low_rank" else f" --methods {methods}"
-        return f"smelib reproduce {table} --rows {row}{which} --seeds 5 --data-root DIR"
+        which += "" if self.init == "torch" else f" --inits {self.init}"
+        again = " --retry-failed" if self.failed else ""
+        return f"smelib reproduce {table} --rows {row}{which} --seeds 5{again} --data-root DIR"
 
 
 def sources(table: str, row: str) -> list[tuple[str, str]]:
@@ -169,7 +171,7 @@ def cells(folder: Path) -> list[Cell]:
             ]
             run = [m for m in measured if m.values or m.failed]
             found += run or measured[:1]
-    return sorted(found, key=lambda c: (ORDER.index(c.verdict), -c.gap))
+    return sorted(found, key=lambda c: (not c.failed, ORDER.index(c.verdict), -c.gap))
 
 
 def _measured(
@@ -180,21 +182,21 @@ def _measured(
     mine = lines.get((table, row, cell.method, cell.init), [])
     good = [x for x in mine if x["status"] == "ok"]
     values = {x["seed"]: _number(x, cell.metric) for x in good}
+    failed, others = len(mine) - len(good), []
     if table == "cost":
-        base = {
-            x["seed"]: _number(x, cell.metric)
-            for x in lines.get((table, row, "sme", cell.init), [])
-            if x["status"] == "ok"
-        }
-        values = {s: v / base[s] for s, v in values.items() if s in base}
+        others = lines.get((table, row, "sme", cell.init), [])
+        base = {x["seed"]: _number(x, cell.metric) for x in others if x["status"] == "ok"}
+        failed += len(others) - len(base)
+        # a GPU's or a system's count of memory can be nothing; then there is no ratio
+        values = {s: v / base[s] for s, v in values.items() if v > 0 and base.get(s, 0) > 0}
     now = fingerprint(Job(table, row, cell.method, 0, cell.init), folder)
     ours = np.mean([float(x["l_sim"]) for x in good]) if good and good[0]["l_sim"] else None
     return Cell(
         **{
             **vars(cell),
             "values": tuple(values.values()),
-            "failed": len(mine) - len(good),
-            "stale": any(x["fingerprint"] != now for x in mine),
+            "failed": failed,
+            "stale": any(x["fingerprint"] != now for x in (*mine, *others)),
             "similarity": (similarity, ours),
         }
     )

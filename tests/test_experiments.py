@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -89,8 +90,9 @@ def forked(work: Callable, *args: object) -> int:
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             work(*args)
-        finally:
             os._exit(0)
+        finally:
+            os._exit(1)
     return child
 
 
@@ -148,6 +150,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
         # Counted in jobs begun: a fast machine must not finish before the last kill.
         begun = ran + draw.randint(1, 12)
         while len(noted(tmp_path)) < begun:
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the run ended by itself"
             time.sleep(0.001)
         time.sleep(draw.uniform(0, 0.02))
         os.kill(child, signal.SIGKILL)
@@ -163,8 +166,7 @@ def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
 def test_two_runs_on_one_folder_share_the_work(tmp_path: Path) -> None:
     wanted = jobs("tiny", seeds=10)
     children = [forked(drive, wanted, here(tmp_path), 2, tmp_path) for _ in range(2)]
-    for child in children:
-        os.waitpid(child, 0)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
     assert once(tmp_path, wanted)
     assert sorted(noted(tmp_path)) == sorted(j.key for j in wanted), "a job was run twice"
 
@@ -187,13 +189,29 @@ def test_every_half_written_line_is_dropped(tmp_path: Path) -> None:
     two = ledger.path.read_bytes()
     for length in range(len(two)):
         ledger.path.write_bytes(two[:length])
-        # Only the newline may be missing from a line that counts.
-        assert len(ledger.lines()) == (length >= len(one) - 1) + (length >= len(two) - 1)
-    for length in (5, len(one) - 9, len(one) + 9, len(two) - 2):
+        assert len(ledger.lines()) == (length >= len(one)) + (length >= len(two))
+    for length in (5, len(one) - 9, len(one) - 1, len(one) + 9, len(two) - 2, len(two) - 1):
         ledger.path.write_bytes(two[:length])
         ledger.append(first)
         ledger.append(second)
         assert ledger.path.read_bytes() == two, "the next writer cuts off what was left"
+
+
+def test_a_full_disk_is_an_error_and_loses_no_line(tmp_path: Path) -> None:
+    first, second = (here(tmp_path)(j) for j in jobs("tiny")[:2])
+    ledger = Ledger(tmp_path / "tiny.csv")
+    ledger.append(first)
+    before = ledger.path.read_bytes()
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, len(before) + 20))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.append(second)
+
+    assert os.waitpid(forked(fill), 0)[1] == 0
+    assert ledger.path.read_bytes() == before
+    assert ledger.append(second)
 
 
 def test_the_file_is_plain_csv(tmp_path: Path) -> None:
@@ -219,7 +237,9 @@ def test_failures_are_recorded_and_retried(tmp_path: Path) -> None:
     assert errors["0"] == "RuntimeError: the dummies"
     assert "exit code -9" in errors["1"]
     assert errors["2"] == ""
-    assert drive(wanted, here(tmp_path), 1, tmp_path)["before"] == 6, "failed jobs rest"
+    tally = drive(wanted, here(tmp_path), 1, tmp_path)
+    assert (tally["before"], tally["failed before"]) == (2, 4), "failed jobs rest"
+    assert "4 failed before" in runner.summary("tiny", 6, tally)
     tally = drive(wanted, here(tmp_path), 1, tmp_path, rerun=Rerun(failed=True))
     assert (tally["before"], tally["ok"]) == (2, 4)
     assert {x["status"] for x in Ledger(tmp_path / "tiny.csv").latest().values()} == {"ok"}
@@ -268,6 +288,18 @@ def test_changed_code_makes_results_stale(tmp_path: Path, monkeypatch: pytest.Mo
     assert drive(wanted, here(tmp_path), 1, tmp_path)["before"] == 6, "stale results stay"
     assert drive(wanted, here(tmp_path), 1, tmp_path, rerun=Rerun(stale=True))["ok"] == 6
     assert len(lines(tmp_path)) == 12
+
+
+def test_failures_of_other_code_are_stale_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = jobs("tiny", methods=["ig"], seeds=1)
+    drive(
+        wanted, lambda job: {**here(tmp_path)(job), "status": "failed", "error": "-"}, 1, tmp_path
+    )
+    assert drive(wanted, here(tmp_path), 1, tmp_path, rerun=Rerun(stale=True))["ok"] == 0
+    monkeypatch.setattr(experiments, "_KERNEL", "another kernel")
+    assert drive(wanted, here(tmp_path), 1, tmp_path, rerun=Rerun(stale=True))["ok"] == 2
 
 
 def test_only_code_makes_stale() -> None:
@@ -349,6 +381,59 @@ def test_a_killed_command_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     assert all(float(x["psnr"]) > 5 and float(x["memory_mb"]) > 0 for x in lines(tmp_path))
 
 
+def test_ctrl_c_ends_jobs_that_are_just_starting(tmp_path: Path) -> None:
+    """At once, without a traceback, with nothing half done; and the same command goes on."""
+    words = ["tiny", "--methods", "ig", "--seeds", "1", "--workers", "2", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "smelib.cli", "reproduce", *words]
+    run = subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / ".claims").is_dir() and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert (out, err.count("\n")) == ("", 1), err
+    assert "2 still to do" in err
+    assert not lines(tmp_path)
+
+
+def test_a_process_that_does_not_start_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = jobs("tiny", methods=["ig"], seeds=2)
+    call = runner.Local(quick, {"folder": tmp_path}, workers=1)
+
+    def start(_: object) -> None:
+        raise OSError(11, "too many processes")
+
+    monkeypatch.setattr(call.context.Process, "start", start)
+    assert drive(wanted, call, 1, tmp_path)["failed"] == len(wanted)
+    assert all("too many processes" in x["error"] for x in lines(tmp_path))
+
+
+def test_nobody_listening_stops_nothing(tmp_path: Path) -> None:
+    words = ["tiny", "--methods", "ig", "--seeds", "1", "--workers", "1", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "smelib.cli", "reproduce", *words]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()
+    err = run.stderr.read().decode()
+    assert run.wait() == 0, err
+    assert "2 jobs run" in err
+    assert err.count("\n") == 1
+
+
+def test_damaged_files_beside_the_results_stop_nothing(tmp_path: Path) -> None:
+    (tmp_path / "networks").mkdir()
+    (tmp_path / "networks" / "femnist-R5.safetensors").write_bytes(b"not weights")
+    (tmp_path / "main.csv").write_text("my,own,table\n")
+    assert drive(jobs("tiny", seeds=1), here(tmp_path), 1, tmp_path)["ok"] == 6
+    made = json.loads((tmp_path / "manifest.json").read_text())
+    assert "header differs" in made["tables"]["main"]["unreadable"]
+    assert "unreadable" in made["networks"]["femnist-R5.safetensors"]
+
+
 def small_cluster() -> tuple[object, object]:
     """A real Ray cluster on this machine, of a head and a second node.
 
@@ -384,7 +469,8 @@ def test_a_ray_node_that_leaves_costs_nothing(tmp_path: Path) -> None:
         cluster.remove_node(second, allow_graceful=False)
 
     try:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        with pytest.raises(experiments.InputError, match="the cluster has 0 GPUs"):
+            runner.reproduce(wanted, tmp_path, backend="ray", address=cluster.address, gpus=0.5)
         assert len([n for n in ray.nodes() if n["Alive"]]) == 2
         leaver = threading.Thread(target=leave, daemon=True)
         leaver.start()

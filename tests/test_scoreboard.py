@@ -101,6 +101,31 @@ def test_failures_stand_first(tmp_path: Path) -> None:
     assert found[2].gap == max(c.gap for c in found), "the largest difference comes first"
     places = [scoreboard.ORDER.index(v) for v in verdicts]
     assert places == sorted(places)
+    assert "--retry-failed" in found[0].command
+    measured(tmp_path, "sme", 28.5, row="cifar100-E10-N10")
+    job = Job("main", "cifar100-E10-N10", "sme", 1)
+    line = {**vars(job), "status": "failed", "fingerprint": "-"}
+    Ledger(tmp_path / "main.csv").append(line)
+    first = scoreboard.cells(tmp_path)[:3]
+    assert [c.verdict for c in first] == ["failed", "failed", "agrees"], "one client failed"
+
+
+def test_a_failed_sme_fails_the_costs_beside_it(tmp_path: Path) -> None:
+    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
+    for method, status, mb in (("sme", "failed", ""), ("dlfa", "ok", 5.0)):
+        line = {**vars(Job("cost", row, method, 0)), "status": status, "cpu_seconds": 1.0}
+        ledger.append({**line, "steps": 1, "memory_mb": mb, "device": "cpu", "fingerprint": "-"})
+    found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.row == row]
+    assert {c.verdict for c in found if c.method == "dlfa"} == {"failed"}
+
+
+def test_no_memory_is_no_ratio(tmp_path: Path) -> None:
+    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
+    for method, mb in (("sme", 0.0), ("ig", 5.0), ("dlfa", 0.0)):
+        line = {**vars(Job("cost", row, method, 0)), "status": "ok", "cpu_seconds": 1.0}
+        ledger.append({**line, "steps": 1, "memory_mb": mb, "device": "cpu", "fingerprint": "-"})
+    found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.values]
+    assert {c.metric for c in found} == {"hours_per_100"}
 
 
 def test_the_first_round_of_trained_is_main_s(tmp_path: Path) -> None:
@@ -163,6 +188,16 @@ def test_the_command_writes_the_page_and_prints_the_counts(
     assert text.count("<tr") == 1 + 207
     assert "http" not in text, "the page needs no network"
     assert json.loads((tmp_path / "manifest.json").read_text())["tables"]["main"]["lines"] == 2
+
+
+def test_a_folder_with_a_typo_leaves_the_page_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("as it was")
+    assert cli.main(["scoreboard", "--out", str(tmp_path / "resluts"), "--page", str(page)]) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+    assert page.read_text() == "as it was"
 
 
 def test_a_page_that_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture) -> None:
