@@ -63,7 +63,7 @@ def adam(groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)) -> Optim
 
 
 def lbfgs(groups: list[dict]) -> Optimizer:
-    """L-BFGS over all unknowns together, 20 evaluations a step, with a Wolfe line search."""
+    """L-BFGS over all unknowns together, 20 iterations a step, with a Wolfe line search."""
     everything = [p for group in groups for p in group["params"]]
     return torch.optim.LBFGS(everything, lr=groups[0]["lr"], line_search_fn="strong_wolfe")
 
