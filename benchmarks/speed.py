@@ -445,7 +445,10 @@ def speed_table(found: dict) -> str:
         label = " ".join([case, method.upper(), *kind]).removesuffix(" ours")
         milliseconds = ratios[f"{step} / floor"][0]
         lines.append(f"| {label} | {milliseconds:.1f} | " + " | ".join(cells) + " |")
-    lines += ["", "| SME ÷ IG | alpha at every step, ≤ 1.2 | alpha/4, ≤ 1.05 | alpha/4 compiled, ≤ 1.05 |"]
+    lines += [
+        "",
+        "| SME ÷ IG | alpha at every step, ≤ 1.2 | alpha/4, ≤ 1.05 | alpha/4 compiled, ≤ 1.05 |",
+    ]
     lines += ["|---|---|---|---|"]
     for case in found["cases"]:
         names = ("sme / ig", "sme alpha/4 / ig", "sme alpha/4 / ig, compiled")
