@@ -241,8 +241,8 @@ def drive(
         bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} to go",
     )
     pool = ThreadPoolExecutor(workers)
-    futures = {pool.submit(one, job): job for job in todo}
     try:
+        futures = {pool.submit(one, job): job for job in todo}
         for future in as_completed(futures):
             job, (status, line) = futures[future], future.result()
             tally[status] += 1
