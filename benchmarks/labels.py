@@ -23,6 +23,7 @@ from torch import Tensor
 
 import smelib
 from smelib import labels
+from smelib.cli import in_sentences
 from smelib.data import Client
 from smelib.models import Network
 from smelib.types import InputError, Protocol, Update
@@ -121,17 +122,6 @@ def keep(path: Path, name: str, found: dict) -> dict[str, dict]:
 
 
 def main() -> int:
-    """Run what is missing and print the means; bad input is a sentence."""
-    try:
-        return measure()
-    except InputError as error:
-        print(f"labels: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"labels: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
-    return 2
-
-
-def measure() -> int:
     """Run what is missing and print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
@@ -158,4 +148,4 @@ def measure() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_sentences("labels", main))

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from smelib import experiments, runner
+from smelib.cli import in_sentences
 from smelib.ledger import Ledger
-from smelib.types import InputError
 
 # row of the main table, initialisation, methods, clients
 CELLS = (
@@ -60,14 +60,7 @@ def main() -> int:
     args = parser.parse_args()
     wanted = jobs()
     again = runner.Rerun(failed=True, stale=True)
-    try:
-        tally = runner.reproduce(wanted, args.out, data_root=args.data_root, rerun=again)
-    except InputError as error:
-        print(f"quality: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"quality: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
-        return 2
+    tally = runner.reproduce(wanted, args.out, data_root=args.data_root, rerun=again)
     print(runner.summary("main", len(wanted), tally), end="\n\n")
 
     lines = Ledger(args.out / "main.csv").latest()
@@ -94,4 +87,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(in_sentences("quality", main))

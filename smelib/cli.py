@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -368,17 +369,27 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def in_sentences(program: str, work: Callable[[], int]) -> int:
+    """Do the work; bad input is a sentence on standard error and exit code 2."""
+    try:
+        return work()
+    except (InputError, FloatingPointError) as error:
+        said = str(error)
+    except OSError as error:
+        said = f"{error.filename or 'a file'}: {error.strerror or error}."
+    print(f"{program}: {said}", file=sys.stderr)
+    return 2
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; bad input is a sentence on standard error and exit code 2."""
+    """Run one command of the command line."""
     args = parser().parse_args(argv)
+    return in_sentences("smelib", lambda: _obey(args))
+
+
+def _obey(args: argparse.Namespace) -> int:
     try:
         result = args.run(args)
-    except (InputError, FloatingPointError) as error:
-        print(f"smelib: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"smelib: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         kept = "finished jobs are kept, and the same command goes on"
         lost = "before anything was found; nothing was written"

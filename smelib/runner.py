@@ -11,7 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 
 import torch
 from tqdm import tqdm
@@ -78,7 +77,7 @@ def _child(pipe: Connection, job: Job, runner: Callable, options: dict) -> None:
 
 def _start_deaf(start: Callable[[], None]) -> None:
     """Start a process that Ctrl-C does not reach: it is for us, and we end the others."""
-    if threading.current_thread() is not threading.main_thread():
+    if current_thread() is not main_thread():  # only that one may set what signals do
         return start()
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -350,9 +349,12 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     if any(j.setting.rounds > 1 for j in jobs):
         experiments.make_networks(folder, data_root)
-    given = data_root or os.environ.get("SMELIB_DATA")
-    root = str(Path(given).expanduser().resolve()) if given else None  # for nodes elsewhere
-    options = {"root": root, "folder": folder.resolve(), "compiled": compiled}
+    root = data._root(data_root)  # also the environment's, which nodes elsewhere do not have
+    options = {
+        "root": root and str(root.resolve()),
+        "folder": folder.resolve(),
+        "compiled": compiled,
+    }
     if backend == "ray":
         call = Cluster(runner, options, address, gpus)
     else:

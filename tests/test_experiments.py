@@ -69,6 +69,11 @@ def asked(job: Job, *, compiled: bool, **_: object) -> dict:
     return {**FAKE, "compiled": compiled}
 
 
+def rooted(job: Job, *, root: str, folder: Path, **_: object) -> dict:
+    note(folder, root)
+    return FAKE
+
+
 def here(folder: Path) -> Callable[[Job], dict]:
     """A backend without processes of its own, for tests of the ledger."""
     return lambda job: attempt(job, quick, root=None, folder=folder)
@@ -250,6 +255,16 @@ def test_a_line_says_whether_the_steps_were_compiled(tmp_path: Path, compiled: b
     wanted = jobs("tiny", methods=["sme"], seeds=1)
     runner.reproduce(wanted, tmp_path, workers=1, compiled=compiled, runner=asked)
     assert {x["compiled"] for x in lines(tmp_path)} == {str(compiled)}
+
+
+def test_jobs_get_the_data_root_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative, or from an environment that other nodes do not share."""
+    monkeypatch.chdir(tmp_path)
+    wanted = jobs("tiny", methods=["ig"], seeds=1)
+    runner.reproduce(wanted[:1], tmp_path, data_root=".", workers=1, runner=rooted)
+    monkeypatch.setenv("SMELIB_DATA", ".")
+    runner.reproduce(wanted[1:], tmp_path, workers=1, runner=rooted)
+    assert noted(tmp_path) == [str(tmp_path)] * 2
 
 
 def test_time_limit_starts_nothing_more(tmp_path: Path) -> None:
