@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from smelib import experiments, runner
 from smelib.cli import in_sentences
-from smelib.ledger import Ledger
+from smelib.reproduce import drive as runner
+from smelib.reproduce import job as experiments
+from smelib.reproduce.store import Ledger
 
 # row of the main table, initialisation, methods, clients
 CELLS = (

@@ -234,7 +234,8 @@ def audit(args: argparse.Namespace) -> dict:
 
 def reproduce(args: argparse.Namespace) -> int:
     """Run the jobs of one of the paper's tables that have no result yet."""
-    from smelib import experiments, runner  # needs a Unix system, which the attacks do not
+    from smelib.reproduce import drive as runner
+    from smelib.reproduce import job as experiments  # needs a Unix system, which the attacks do not
 
     def words(text: str | None) -> list[str]:
         return [word for word in (text or "").split(",") if word]
@@ -269,8 +270,8 @@ def reproduce(args: argparse.Namespace) -> int:
 
 def scoreboard(args: argparse.Namespace) -> int:
     """Compare all results with the paper: a page of the book, and the counts."""
-    from smelib import runner
-    from smelib import scoreboard as board
+    from smelib.reproduce import drive as runner
+    from smelib.reproduce import scoreboard as board
 
     if not Path(args.out).is_dir():
         raise InputError(f"--out {args.out!r}: there is no such folder.")

@@ -20,10 +20,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smelib import cli, data, experiments, models, runner
-from smelib.experiments import Job, attempt, estimate, jobs
-from smelib.ledger import HEADER, Ledger, key
-from smelib.runner import Rerun, drive
+from smelib import cli, data, models
+from smelib.reproduce import drive as runner
+from smelib.reproduce import job as experiments
+from smelib.reproduce.drive import Rerun, drive
+from smelib.reproduce.job import Job, attempt, estimate, jobs
+from smelib.reproduce.store import HEADER, Ledger, key
 from smelib.types import Protocol
 
 FAKE = {"psnr": 20.0, "ssim": 0.5, "l_sim": 0.1, "seconds": 0.01, "memory_mb": 1.0, "steps": 3}

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 import smelib
-from smelib import cli, data, experiments, runner, scoreboard
-from smelib.experiments import Job, fingerprint
-from smelib.ledger import Ledger
-from smelib.scoreboard import Cell
+from smelib import cli
+from smelib.reproduce import drive as runner
+from smelib.reproduce import job as experiments
+from smelib.reproduce import published, scoreboard
+from smelib.reproduce.job import Job, fingerprint
+from smelib.reproduce.scoreboard import Cell
+from smelib.reproduce.store import Ledger
 
 ROW = "femnist-E10-N10"  # the paper: SME 30.3, IG 27.8
 
@@ -235,7 +238,7 @@ def test_headings_sort_the_table(tmp_path: Path) -> None:
 
 
 def test_the_paper_s_numbers_are_the_paper_s() -> None:
-    paper = json.loads(data.results("paper_tables.json"))
+    paper = json.loads(published.results("paper_tables.json"))
     wanted = {"row": ROW, "method": "sme", "metric": "psnr", "value": 30.3, "error": 0.3}
     assert wanted in paper["main"]
 

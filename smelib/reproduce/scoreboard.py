@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from smelib import data
-from smelib.experiments import INITS, Job, fingerprint
-from smelib.ledger import MEASURED, Ledger, key, parse
+from smelib.reproduce import published
+from smelib.reproduce.job import INITS, Job, fingerprint
+from smelib.reproduce.store import MEASURED, Ledger, key, parse
 
 DECIBELS, COSINE, FACTOR = 2.0, 0.02, 1.5
 RULE = (
@@ -125,9 +125,9 @@ def finished(table: str, **where: str) -> list[dict]:
     Measurements are numbers, or None where a job has no such value.
     """
     name = f"{table}.csv"
-    if table not in json.loads(data.results("manifest.json"))["tables"]:
+    if table not in json.loads(published.results("manifest.json"))["tables"]:
         return []  # asked of the manifest: results that cannot be reached are not "not run"
-    latest = {key(line): line for line in parse(data.results(name).encode(), name)}
+    latest = {key(line): line for line in parse(published.results(name).encode(), name)}
     found = [x for x in latest.values() if x["status"] == "ok"]
     return [
         {**x, "seed": int(x["seed"]), **{c: float(x[c]) if x[c] else None for c in MEASURED}}
@@ -138,7 +138,7 @@ def finished(table: str, **where: str) -> list[dict]:
 
 def cells(folder: Path) -> list[Cell]:
     """Every cell of the paper, once for each initialisation or variant that was run."""
-    paper = json.loads(data.results("paper_tables.json"))
+    paper = json.loads(published.results("paper_tables.json"))
     found: list[Cell] = []
     latest: dict[str, dict] = {}
     for table in TABLES:

@@ -7,21 +7,14 @@ have more dimensions; what counts there is how much of the gradients one plane h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
-
-from smelib import federated
-from smelib import params as P
-from smelib.data import Client
-from smelib.models import Network
-from smelib.types import Params, Update
 
 Field = Callable[[np.ndarray], np.ndarray]
 
@@ -195,144 +188,3 @@ def parallel_points(
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         found.append(brentq(turn, alphas[i], alphas[i + 1], xtol=1e-14))
     return np.sort(np.array(found))
-
-
-def path_gradients(network: Network, client: Client, path: Iterable[Params]) -> list[Params]:
-    """The gradient of *all* the client's data at every point of its path, batches or not.
-
-    The server cannot compute these: they need the client's images.
-    """
-    z = network.normalise(client.images)
-    return [federated.gradient(network, w, z, client.labels) for w in path]
-
-
-def gram(vectors: Sequence[Params], *, chunk: int = 1 << 18) -> np.ndarray:
-    """All inner products $\\langle g_s, g_t \\rangle$, `[T, T]` in double precision.
-
-    The vectors are widened a `chunk` of coordinates at a time: a stack of all of them in double
-    precision, and the factors of its singular value decomposition, need several times the memory.
-    """
-    total = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
-    for name in vectors[0]:
-        flat = [v[name].detach().flatten() for v in vectors]
-        for start in range(0, len(flat[0]), chunk):
-            part = torch.stack([f[start : start + chunk] for f in flat]).cpu().double()
-            total += part @ part.T
-    return total.numpy()
-
-
-def plane_ratios(products: ArrayLike, *, fit: int | None = None, rank: int = 2) -> np.ndarray:
-    """The share $\\lVert P_2 g_t \\rVert / \\lVert g_t \\rVert$ of each vector in the best plane.
-
-    The plane is spanned by the two leading right singular vectors of the first `fit` vectors (all,
-    unless told otherwise), stacked and not centred. `products` is their Gram matrix, whose leading
-    eigenvectors know that plane. `rank` is the number of directions. [Zhu23, Section 5.1]
-    """
-    g = np.asarray(products, dtype=float)
-    fit = len(g) if fit is None else fit
-    values, vectors = np.linalg.eigh(g[:fit, :fit])
-    kept = values[-rank:] > len(g) * np.finfo(float).eps * values[-1]  # rounding is no direction
-    inside = g[:, :fit] @ vectors[:, -rank:][:, kept] / np.sqrt(values[-rank:][kept])
-    return np.sqrt((inside**2).sum(-1) / np.diag(g)).clip(max=1.0)
-
-
-def segment_cosines(
-    network: Network, client: Client, update: Update, alpha: Iterable[float]
-) -> np.ndarray:
-    """The cosine of $w_0 - w_T$ with $\\nabla \\ell(w_\\alpha, D)$: `cosines`, for a network.
-
-    $D$ is the client's true data, so this is what an attack could reach and not what it reaches.
-    """
-    points = (P.lerp(update.before, update.after, float(a)) for a in alpha)
-    direction = P.sub(update.before, update.after)
-    found = path_gradients(network, client, points)
-    return np.array([float(P.cosine(direction, g)) for g in found])
-
-
-@dataclass(frozen=True)
-class Path:
-    """What the bounds need to know of a path $w_0, \\dots, w_T$ of gradient descent.
-
-    `outside` is $G_2$, `length` $\\Lambda$, `chord` the norm of $w_0 - w_T$, `beta` the gradient's
-    Lipschitz constant, `smallest` the least gradient norm $m$ on the segment.
-    """
-
-    outside: float
-    length: float
-    chord: float
-    beta: float
-    smallest: float
-
-    @property
-    def detour(self) -> float:
-        """$\\kappa = \\Lambda / \\lVert w_0 - w_T \\rVert$; 1 for a straight path."""
-        return self.length / self.chord
-
-    @property
-    def price(self) -> float:
-        """$\\varepsilon = \\beta G_2 \\Lambda / (m \\sqrt{1 - G_2^2})$, for leaving the plane."""
-        root = np.sqrt(1 - self.outside**2)
-        return float(self.beta * self.outside * self.length / (self.smallest * root))
-
-
-def gd_bound(path: Path) -> float:
-    """The proofs' bound for GD on the best $L_{sim}$, $G_2^2 (1 + \\kappa)^2 + \\varepsilon^2$."""
-    return (path.outside * (1 + path.detour)) ** 2 + path.price**2
-
-
-def sgd_bound(path: Path, gap: float) -> float:
-    """The proofs' theorem on SGD: where $\\rho < 1$, $L_{sim} \\le \\rho^2$ somewhere.
-
-    `path` is that of gradient descent without noise, and `gap` a bound on the distance between the
-    ends of the two runs: $\\eta S \\sqrt{T / \\vartheta}$, or $\\eta$ times the summed noise.
-    """
-    noise = np.sqrt(2) * (1 / path.chord + path.beta / path.smallest) * gap
-    return float((path.outside * (1 + path.detour) + path.price + noise) ** 2)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What the paper's bounds are made of; losses and steps are those of descent without noise.
-
-    `outside` is $G_2$, `lipschitz` $L$, `drop` $\\ell(w_0) - \\ell(w_T)$, `left`
-    $\\ell(w_T) - \\ell(w^*)$, `noise` $E_{max}$, the largest norm of a batch's gradient noise.
-    """
-
-    outside: float
-    lipschitz: float
-    beta: float
-    gamma: float
-    lr: float
-    steps: int
-    drop: float
-    left: float
-    noise: float = 0.0
-
-    @property
-    def c_gd(self) -> float:
-        """$C_{GD} = \\sqrt{T G^2(\\eta, \\beta) L^2 / (\\ell(w_0) - \\ell(w_T))}$."""
-        g = self.outside**2 * self.lr / (1 - self.lr * self.beta / 2)
-        return float(np.sqrt(self.steps * g * self.lipschitz**2 / self.drop))
-
-
-def paper_gd_bound(k: Constants) -> float:
-    """The paper's bound $(G_2 + C_{GD})^2$, without its unnamed error term. [Zhu23, Theorem 4.3]"""
-    return (k.outside + k.c_gd) ** 2
-
-
-def paper_sgd_bound(k: Constants) -> tuple[float, float]:
-    """The paper's bound for SGD, and the probability it comes with. [Zhu23, Theorem 4.5]
-
-    Infinite where $C_{GD} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out; a probability of
-    zero or less promises nothing.
-    """
-    growth = (1 + k.lr * k.beta) ** (k.steps - 1)
-    c = 1 / (np.sqrt(k.lr) * growth)
-    share = k.drop / (k.lipschitz * k.noise) if k.noise else np.inf
-    chance = 1 - 3 * k.steps * np.exp(-min(c * share**2 / (4 * k.steps), c * share / 4))
-    if k.c_gd >= 1 or k.lr >= 1:
-        return float("inf"), float(chance)
-    turn = 2 * k.lr**2 * k.beta**2 * k.steps / (k.gamma * (1 - k.outside**2)) * k.drop / k.left
-    stray = k.lipschitz * k.steps * k.noise * k.lr * growth / k.drop
-    factor = (1 + k.outside) / ((1 - np.sqrt(k.lr)) * (1 - k.c_gd))
-    return float(2 * k.lr + turn + factor * (k.c_gd + stray) + k.outside**2), float(chance)

@@ -25,9 +25,11 @@ from threading import Event, Thread, current_thread, main_thread
 import torch
 from tqdm import tqdm
 
-from smelib import data, experiments
-from smelib.experiments import Job, attempt, estimate, fingerprint
-from smelib.ledger import Ledger
+from smelib import data
+from smelib.data import loaders
+from smelib.reproduce import job as experiments
+from smelib.reproduce.job import Job, attempt, estimate, fingerprint
+from smelib.reproduce.store import Ledger
 from smelib.types import InputError
 from smelib.version import __version__
 
@@ -99,7 +101,7 @@ class Local:
         cheap = "forkserver" in multiprocessing.get_all_start_methods()
         self.context = multiprocessing.get_context("forkserver" if cheap else "spawn")
         if cheap:
-            self.context.set_forkserver_preload(["smelib.experiments"])
+            self.context.set_forkserver_preload(["smelib.reproduce.job"])
             _start_deaf(forkserver.ensure_running)
         self.ended = Event()
         self.runner, self.options = runner, options
@@ -349,7 +351,7 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     if any(j.setting.rounds > 1 for j in jobs):
         experiments.make_networks(folder, data_root)
-    root = data._root(data_root)  # also the environment's, which nodes elsewhere do not have
+    root = loaders._root(data_root)  # also the environment's, which nodes elsewhere do not have
     options = {
         "root": root and str(root.resolve()),
         "folder": folder.resolve(),

@@ -1,58 +1,19 @@
-"""Data sets and the clients that hold them. `mnist` and `photos` come with Python packages."""
+"""Data sets by name. `mnist` and `photos` come with Python packages; nothing is unpickled."""
 
 from __future__ import annotations
 
 import json
 import os
-import urllib.request
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
+from smelib.data.clients import Dataset
 from smelib.types import InputError, nearest
-from smelib.version import REPOSITORY
-
-
-@dataclass(frozen=True)
-class Client:
-    """One participant's private data: `images` `[N, C, H, W]` in [0, 1] and integer `labels`."""
-
-    images: Tensor
-    labels: Tensor
-    classes: int
-    dataset: str
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Channels, height and width of one image."""
-        return tuple(self.images.shape[1:])
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A whole data set in memory: uint8 `[M, C, H, W]`; `writers` says whose each image is."""
-
-    name: str
-    images: np.ndarray
-    labels: np.ndarray
-    classes: int
-    writers: np.ndarray | None = None
-
-    def client(self, chosen: np.ndarray) -> Client:
-        """The client that holds the images with these indices."""
-        images = torch.from_numpy(self.images[chosen].astype(np.float32) / 255)
-        labels = torch.from_numpy(self.labels[chosen].astype(np.int64))
-        return Client(images, labels, self.classes, self.name)
 
 
 def _mnist(root: Path | None, download: bool) -> Dataset:
@@ -214,91 +175,3 @@ def load(name: str, *, root: str | os.PathLike | None = None, download: bool = F
         raise nearest("data set", name, list(LOADERS))
     embedded = name in ("mnist", "photos")
     return _load(name, None if embedded else _root(root), download)
-
-
-def client(
-    name: str,
-    samples: int = 10,
-    *,
-    seed: int = 0,
-    distinct_labels: bool = False,
-    root: str | os.PathLike | None = None,
-    download: bool = False,
-) -> Client:
-    """A random client with `samples` images; of a single writer where the data set knows writers.
-
-    `distinct_labels=True` draws at most one image of a class.
-    """
-    held = load(name, root=root, download=download)
-    if samples < 1:
-        raise InputError(f"a client needs at least 1 sample, not {samples}.")
-    rng = np.random.default_rng(seed)
-    pool = np.arange(len(held.labels))
-    if held.writers is not None:
-        names, counts = np.unique(held.writers, return_counts=True)
-        able = names[counts >= samples]
-        if len(able):
-            pool = np.flatnonzero(held.writers == rng.choice(able))
-        # Otherwise no single writer has that many images and the client draws from all of them.
-    pool = rng.permutation(pool)
-    if distinct_labels:
-        _, first = np.unique(held.labels[pool], return_index=True)
-        pool = pool[np.sort(first)]
-    if len(pool) < samples:
-        what = "different labels" if distinct_labels else "images"
-        raise InputError(f"{name!r} has only {len(pool)} {what} for a client of {samples}.")
-    return held.client(pool[:samples])
-
-
-def federation(
-    name: str,
-    *,
-    clients: int = 20,
-    split: str = "dirichlet",
-    concentration: float = 0.5,
-    seed: int = 0,
-    root: str | os.PathLike | None = None,
-    download: bool = False,
-) -> list[Client]:
-    """Many non-IID clients: one per writer, or classes shared out by Dirichlet weights.  [Hsu19]"""
-    held = load(name, root=root, download=download)
-    rng = np.random.default_rng(seed)
-    if split == "writer":
-        if held.writers is None:
-            raise InputError(f"{name!r} does not say who wrote what; use split='dirichlet'.")
-        names = rng.permutation(np.unique(held.writers))[:clients]
-        parts = [np.flatnonzero(held.writers == n) for n in names]
-    elif split == "dirichlet":
-        parts = [[] for _ in range(clients)]
-        for label in range(held.classes):
-            members = rng.permutation(np.flatnonzero(held.labels == label))
-            shares = np.cumsum(rng.dirichlet(np.full(clients, concentration)))[:-1]
-            pieces = np.split(members, (shares * len(members)).astype(int))
-            for part, piece in zip(parts, pieces, strict=True):
-                part.extend(piece)
-        parts = [np.array(p, dtype=int) for p in parts]
-    else:
-        raise nearest("split", split, ["writer", "dirichlet"])
-    return [held.client(part) for part in parts if len(part)]
-
-
-def results(name: str) -> str:
-    """The text of a file of measured results: from the clone, or else from the repository.
-
-    `name` is a path under `results/`, like `"speed.json"`.
-    """
-    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[1]):
-        if (folder / "_toc.yml").is_file() and (folder / "results").is_dir():
-            file = folder / "results" / name
-            if not file.is_file():
-                raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
-            return file.read_text(encoding="utf-8")
-    address = f"{REPOSITORY}/raw/HEAD/results/{name}"
-    try:
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            return answer.read().decode("utf-8")
-    except OSError as error:
-        raise InputError(
-            f"results/{name} is neither in a clone around here nor at {address} ({error}). "
-            "Run this inside a clone of the book's repository."
-        ) from None

@@ -1,0 +1,41 @@
+"""Randomness: one stream per purpose, derived from (seed, purpose), so that no two are the same.
+
+With one seed for everything, `torch.Generator().manual_seed(seed)` would start an attack from the
+very numbers that the network's weights were drawn from.
+"""
+
+from __future__ import annotations
+
+import operator
+from zlib import crc32
+
+import numpy as np
+import torch
+
+from smelib.types import InputError
+
+
+def _sequence(seed: int, purpose: tuple[str | int, ...]) -> np.random.SeedSequence:
+    try:
+        whole = operator.index(seed)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < 2**63:
+        raise InputError(f"seed {seed!r}: it must be a whole number from 0 to 2^63 - 1.")
+    key = (part if isinstance(part, int) else crc32(part.encode()) for part in purpose)
+    return np.random.SeedSequence(whole, spawn_key=tuple(key))
+
+
+def derive(seed: int, *purpose: str | int) -> int:
+    """A seed for one purpose, like `derive(0, "round", 3)`."""
+    return int(_sequence(seed, purpose).generate_state(1, np.uint64)[0] >> 1)
+
+
+def generator(seed: int, *purpose: str | int) -> torch.Generator:
+    """PyTorch's generator for one purpose, on the CPU: the same numbers whatever the device."""
+    return torch.Generator().manual_seed(derive(seed, *purpose))
+
+
+def numpy_generator(seed: int, *purpose: str | int) -> np.random.Generator:
+    """NumPy's generator for one purpose."""
+    return np.random.default_rng(_sequence(seed, purpose))

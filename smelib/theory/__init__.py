@@ -1,0 +1,63 @@
+"""Gradient flow in the plane, the paths of networks, and the theorems' bounds.  [Zhu23]"""
+
+from smelib.theory.bounds import (
+    Constants,
+    Path,
+    gd_bound,
+    paper_gd_bound,
+    paper_sgd_bound,
+    sgd_bound,
+)
+from smelib.theory.paths import (
+    gram,
+    path_gradients,
+    plane_ratios,
+    segment_cosines,
+)
+from smelib.theory.plane import (
+    Field,
+    Landscape,
+    bumps,
+    condition,
+    cosine,
+    cosines,
+    cross,
+    descend,
+    flow,
+    helix,
+    helix_field,
+    parallel_points,
+    quadratic,
+    segment,
+    sine_valley,
+    trail,
+)
+
+__all__ = [
+    "Constants",
+    "Field",
+    "Landscape",
+    "Path",
+    "bumps",
+    "condition",
+    "cosine",
+    "cosines",
+    "cross",
+    "descend",
+    "flow",
+    "gd_bound",
+    "gram",
+    "helix",
+    "helix_field",
+    "paper_gd_bound",
+    "paper_sgd_bound",
+    "parallel_points",
+    "path_gradients",
+    "plane_ratios",
+    "quadratic",
+    "segment",
+    "segment_cosines",
+    "sgd_bound",
+    "sine_valley",
+    "trail",
+]

@@ -1,0 +1,67 @@
+"""Paths of networks: how flat they are, and how their gradients lie to the update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from smelib import federated
+from smelib import params as P
+from smelib.data import Client
+from smelib.models import Network
+from smelib.types import Params, Update
+
+
+def path_gradients(network: Network, client: Client, path: Iterable[Params]) -> list[Params]:
+    """The gradient of *all* the client's data at every point of its path, batches or not.
+
+    The server cannot compute these: they need the client's images.
+    """
+    z = network.normalise(client.images)
+    return [federated.gradient(network, w, z, client.labels) for w in path]
+
+
+def gram(vectors: Sequence[Params], *, chunk: int = 1 << 18) -> np.ndarray:
+    """All inner products $\\langle g_s, g_t \\rangle$, `[T, T]` in double precision.
+
+    The vectors are widened a `chunk` of coordinates at a time: a stack of all of them in double
+    precision, and the factors of its singular value decomposition, need several times the memory.
+    """
+    total = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
+    for name in vectors[0]:
+        flat = [v[name].detach().flatten() for v in vectors]
+        for start in range(0, len(flat[0]), chunk):
+            part = torch.stack([f[start : start + chunk] for f in flat]).cpu().double()
+            total += part @ part.T
+    return total.numpy()
+
+
+def plane_ratios(products: ArrayLike, *, fit: int | None = None, rank: int = 2) -> np.ndarray:
+    """The share $\\lVert P_2 g_t \\rVert / \\lVert g_t \\rVert$ of each vector in the best plane.
+
+    The plane is spanned by the two leading right singular vectors of the first `fit` vectors (all,
+    unless told otherwise), stacked and not centred. `products` is their Gram matrix, whose leading
+    eigenvectors know that plane. `rank` is the number of directions. [Zhu23, Section 5.1]
+    """
+    g = np.asarray(products, dtype=float)
+    fit = len(g) if fit is None else fit
+    values, vectors = np.linalg.eigh(g[:fit, :fit])
+    kept = values[-rank:] > len(g) * np.finfo(float).eps * values[-1]  # rounding is no direction
+    inside = g[:, :fit] @ vectors[:, -rank:][:, kept] / np.sqrt(values[-rank:][kept])
+    return np.sqrt((inside**2).sum(-1) / np.diag(g)).clip(max=1.0)
+
+
+def segment_cosines(
+    network: Network, client: Client, update: Update, alpha: Iterable[float]
+) -> np.ndarray:
+    """The cosine of $w_0 - w_T$ with $\\nabla \\ell(w_\\alpha, D)$: `cosines`, for a network.
+
+    $D$ is the client's true data, so this is what an attack could reach and not what it reaches.
+    """
+    points = (P.lerp(update.before, update.after, float(a)) for a in alpha)
+    direction = P.sub(update.before, update.after)
+    found = path_gradients(network, client, points)
+    return np.array([float(P.cosine(direction, g)) for g in found])

@@ -1,0 +1,29 @@
+"""Figures in one palette and one style, and a player that works on a static page."""
+
+from smelib.viz.figures import (
+    COLOURS,
+    STYLE,
+    Player,
+    as_pixels,
+    compare,
+    curves,
+    grid,
+    play,
+    quiz,
+    save_grid,
+    style,
+)
+
+__all__ = [
+    "COLOURS",
+    "STYLE",
+    "Player",
+    "as_pixels",
+    "compare",
+    "curves",
+    "grid",
+    "play",
+    "quiz",
+    "save_grid",
+    "style",
+]
