@@ -9,19 +9,26 @@ from smelib import (
     models,
     objectives,
     params,
+    seeds,
     solver,
     theory,
     viz,
 )
+from smelib.data import Client
+from smelib.devices import pick_device
 from smelib.federated import average, fedavg, local_path, local_update
 from smelib.metrics import evaluate
-from smelib.types import InputError, Protocol, Reconstruction, Update
+from smelib.models import Network
+from smelib.types import InputError, Protocol, Reconstruction, Stop, Update
 from smelib.version import __version__
 
 __all__ = [
+    "Client",
     "InputError",
+    "Network",
     "Protocol",
     "Reconstruction",
+    "Stop",
     "Update",
     "__version__",
     "attacks",
@@ -37,6 +44,8 @@ __all__ = [
     "models",
     "objectives",
     "params",
+    "pick_device",
+    "seeds",
     "solver",
     "theory",
     "viz",

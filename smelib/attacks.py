@@ -6,153 +6,79 @@ the client's `Protocol`. None can reach the client's images.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from typing_extensions import Unpack
 
-from smelib import objectives
-from smelib.metrics import match
+from smelib import objectives, seeds
+from smelib.devices import pick_device
 from smelib.models import Network
-from smelib.objectives import Objective
-from smelib.solver import Recipe, Solution, adam, cosine, lbfgs, minimise, staircase
-from smelib.types import InputError, Protocol, Reconstruction, Update, nearest
+from smelib.objectives import Aux, Objective
+from smelib.pairing import match
+from smelib.solver import Options, Recipe, Solution, adam, cosine, lbfgs, minimise, staircase
+from smelib.types import InputError, Protocol, Reconstruction, Schedule, Stop, Update, nearest
 
-OWN_ORDER = 1_000_003  # the client's batches are its secret: the same seed must not draw them again
 SMALL_NETWORK = 1_000_000  # weights; on a CPU, larger ones run faster one restart at a time
 
-
-class Options(TypedDict, total=False):
-    """What every attack takes besides its own arguments."""
-
-    steps: int  #: iterations of the loop
-    seed: int  #: of the starting dummies; the same seed gives the same result
-    restarts: int  #: independent starts; the one with the lowest final loss is returned
-    batched: bool | None  #: restarts at once under vmap, or one by one; by default what is faster
-    device: str  #: "auto" takes CUDA, then MPS, then the CPU
-    keep: str  #: "last" state (as in the papers) or "best" by the attack's own loss
-    snapshots: int  #: how many pictures of the way to keep
-    compile: bool  #: hand the step to torch.compile; pays from some 2,000 steps on
-    tolerance: float  #: stop early when 25 steps improve the loss by less than this share
-    progress: bool | None  #: show a bar; by default on a terminal only
+Make: TypeAlias = Callable[[Network, Update, Tensor | None], Objective]
+"""What makes an attack's objective of what the adversary sees: the network, the update, labels."""
 
 
-def pick_device(name: str = "auto") -> torch.device:
-    """CUDA, then MPS, then CPU; or the device you name."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-        name = "mps" if name == "cpu" and torch.backends.mps.is_available() else name
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"the device {name!r} cannot be used ({reason}).") from None
-
-
-def check_labels(labels: Tensor, update: Update, classes: int) -> Tensor:
-    """One integer label per sample, each a class of the network."""
-    labels = torch.as_tensor(labels)
-    if labels.ndim != 1 or len(labels) != update.samples or labels.is_floating_point():
-        raise InputError(
-            f"the update comes from {update.samples} samples, so it needs {update.samples} "
-            f"integer labels; these are {tuple(labels.shape)} of {labels.dtype}."
-        )
-    if int(labels.min()) < 0 or int(labels.max()) >= classes:
-        bad = int(labels.max()) if int(labels.max()) >= classes else int(labels.min())
-        raise InputError(
-            f"the label {bad} is out of range: the network has classes 0..{classes - 1}."
-        )
-    return labels.long()
-
-
-def _clamp(network: Network, images: Tensor, aux: dict[str, Tensor]) -> None:
-    """Pixels stay between black and white, alpha on the segment."""
-    low, high = network.box(images)
-    images.clamp_(low, high)
-    if "alpha" in aux:
-        aux["alpha"].clamp_(0, 1)
-
-
-def _run(
-    objective: Callable[[Update, Tensor | None], Objective],
-    network: Network,
+def reconstruct(
+    model: Network,
     update: Update,
     labels: Tensor | None,
+    objective: Make,
     recipe: Recipe,
+    options: Options = Options(),  # noqa: B008
     *,
-    label: str,
-    steps: int,
-    epochs: int | None = None,
-    aux: Callable[[torch.Generator], dict[str, Tensor]] = lambda generator: {},
-    start: Callable[[Tensor], Tensor] = lambda noise: noise,
-    finish: Callable[[Tensor], Tensor] = lambda z: z,
-    seed: int = 0,
-    restarts: int = 1,
-    batched: bool | None = None,
-    device: str = "auto",
-    keep: str = "last",
-    snapshots: int = 0,
-    tolerance: float = 0.0,
-    compile: bool = False,
-    progress: bool | None = None,
+    name: str = "attack",
 ) -> Reconstruction:
-    """Check what came in, draw the starts, run the loop, keep the best restart."""
-    update = network.own(update)
+    """Run an attack of your own: minimise `objective(model, update, labels)` over the images.
+
+    The objective is made once the model and the update are on the device and in one precision, half
+    precision made single. Checks what came in, draws the starts, keeps the best restart.
+    """
+    place = pick_device(options.device)
+    update = model.own(update)
     update.check()
-    labels = None if labels is None else check_labels(labels, update, network.classes)
-    if restarts < 1:
-        raise InputError(f"restarts={restarts}: an attack needs at least one start.")
-    place = pick_device(device)
-    kind = next(iter(update.before.values())).dtype
-    update = update.to(place)
-    labels = None if labels is None else labels.to(place)
-    loss = objective(update, labels)
+    update = update.to(place, update.dtype)
+    model = model.to(place, update.dtype)
+    if labels is not None:
+        labels = model.check_labels(labels, update.samples).to(place)
+    batched = _batched(update, recipe, options)
+    starts = _starts(model, update, recipe, options)
+    recipe = replace(recipe, bounds=_normalised(model, recipe.bounds))
+    loss = objective(model, update, labels)
 
-    generator = torch.Generator().manual_seed(seed)
-    shape = (update.samples, *network.shape)
-    shape = shape if epochs is None else (epochs, *shape)
-    starts, extras = [], []
-    for _ in range(restarts):
-        starts.append(start(torch.randn(shape, generator=generator, dtype=kind)).to(place))
-        extras.append({k: v.to(place, kind) for k, v in aux(generator).items()})
-
-    def solve(chosen: slice) -> Solution:
-        return minimise(
-            loss,
-            torch.stack(starts[chosen]),
-            {k: torch.stack([e[k] for e in extras[chosen]]) for k in extras[0]},
-            recipe,
-            steps=steps,
-            keep=keep,
-            snapshots=snapshots,
-            tolerance=tolerance,
-            compile=compile,
-            progress=progress,
-            label=label,
-        )
-
-    if batched is None:
-        weights = sum(v.numel() for v in update.before.values())
-        small = epochs is None and weights < SMALL_NETWORK
-        batched = (place.type == "cuda" or small) and recipe.optimiser is not lbfgs
-    groups = [slice(None)] if batched else [slice(i, i + 1) for i in range(restarts)]
-    solutions = []
-    for group in groups:
-        solutions.append(solve(group))
-        if solutions[-1].stopped.startswith("interrupted"):
+    solutions: list[Solution] = []
+    for group in [starts] if batched else [[start] for start in starts]:
+        unknowns = {k: torch.stack([start[k] for start in group]) for k in group[0]}
+        images = unknowns.pop("images")
+        solutions.append(minimise(loss, images, unknowns, recipe, options, label=name))
+        if solutions[-1].stopped is Stop.INTERRUPTED:
             break
     losses = torch.cat([s.loss for s in solutions]).cpu()
-    winner = int(losses.nan_to_num(nan=float("inf")).argmin())
+    if not bool(torch.isfinite(losses).any()):
+        raise FloatingPointError(
+            "the loss is NaN or infinite from the first step, so there is nothing to return; "
+            "lower the learning rate or check the update's weights."
+        )
+    winner = int(losses.nan_to_num(nan=torch.inf).argmin())
     solution, row = (solutions[0], winner) if batched else (solutions[winner], 0)
-    chosen = labels if labels is not None else solution.aux["logits"][row].argmax(dim=-1)
+    if solution.stopped is Stop.DIVERGED:
+        warnings.warn(_diverged(solution), RuntimeWarning, stacklevel=3)
 
     def picture(z: Tensor) -> Tensor:
-        return network.denormalise(finish(z[row])).clamp(0, 1).cpu()
+        return model.denormalise(recipe.finish(z[row])).clamp(0, 1).cpu()
 
+    chosen = labels if labels is not None else solution.aux["logits"][row].argmax(dim=-1)
+    frames = [picture(z) for z in solution.snapshots]
     return Reconstruction(
         images=picture(solution.images),
         labels=chosen.cpu(),
@@ -164,9 +90,59 @@ def _run(
         steps=solution.steps,
         seconds=sum(s.seconds for s in solutions),
         device=place.type,
-        stopped=solution.stopped,
-        snapshots=torch.stack([picture(z) for z in solution.snapshots]) if snapshots else None,
+        stopped=max((solution.stopped, solutions[-1].stopped), key=Stop.INTERRUPTED.__eq__),
+        snapshots=torch.stack(frames) if frames else None,
         snapshot_steps=solution.snapshot_steps,
+    )
+
+
+def _batched(update: Update, recipe: Recipe, options: Options) -> bool:
+    """Whether restarts run at once: as asked for, or as is faster."""
+    together = recipe.optimiser is lbfgs  # one line search for all unknowns
+    if options.batched and options.restarts > 1 and together:
+        raise InputError(
+            "batched=True would couple the restarts: L-BFGS searches along one line for all of "
+            "them. Leave batched= out."
+        )
+    if options.batched is not None:
+        return options.batched
+    first = next(iter(update.before.values()))
+    small = sum(v.numel() for v in update.before.values()) < SMALL_NETWORK
+    return not together and (first.is_cuda or (small and recipe.epochs is None))
+
+
+def _starts(model: Network, update: Update, recipe: Recipe, options: Options) -> list[Aux]:
+    """Every restart's unknowns, drawn on the CPU: the same ones whatever the device."""
+    like = next(iter(update.before.values()))
+    noise = seeds.generator(options.seed, "start")
+    others = seeds.generator(options.seed, "unknowns")
+    copies = () if recipe.epochs is None else (recipe.epochs,)
+    shape = (*copies, update.samples, *model.shape)
+    found = []
+    for _ in range(options.restarts):
+        images = torch.randn(shape, generator=noise, dtype=like.dtype).to(like.device)
+        if recipe.grey is not None:
+            images = sum(model.box(images)) / 2 + recipe.grey * images
+        found.append(
+            {"images": images, **{k: v.to(like) for k, v in recipe.unknowns(others).items()}}
+        )
+    return found
+
+
+def _normalised(model: Network, bounds: dict[str, tuple]) -> dict[str, tuple]:
+    """The bounds as the loop needs them: those of pixels in the network's units."""
+    if "images" not in bounds:
+        return bounds
+    black, white = model.box(model.normalise(torch.zeros(())))
+    return {**bounds, "images": tuple(torch.lerp(black, white, v) for v in bounds["images"])}
+
+
+def _diverged(solution: Solution) -> str:
+    bad = torch.isfinite(solution.history["loss"]).any(dim=1).logical_not().nonzero()
+    step = int(bad[0]) if len(bad) else solution.steps
+    return (
+        f"the loss turned NaN at step {step}; returning the last good state before it. "
+        "Lower the learning rate, or check the update's weights."
     )
 
 
@@ -176,31 +152,29 @@ def dlg(
     labels: Tensor | None = None,
     *,
     lr: float,
-    **options: Unpack[Options],
+    **options: object,
 ) -> Reconstruction:
     """Deep Leakage from Gradients: L-BFGS on the Euclidean distance of gradients.  [Zhu19]
 
     For a client that took a single step of learning rate `lr`. Without `labels` they are
     optimised together with the images. Keeps the best state, since L-BFGS may jump away from it.
+    `options` are those of `solver.Options`.
     """
     if not lr > 0:
         raise InputError(f"lr={lr}: give the client's learning rate, which is positive.")
-    options = {"steps": 100, "keep": "best", **options}
 
-    def logits(generator: torch.Generator) -> dict[str, Tensor]:
-        if labels is not None:
-            return {}
-        return {"logits": torch.randn(update.samples, model.classes, generator=generator)}
+    def logits(generator: torch.Generator) -> Aux:
+        size = (update.samples, model.classes)
+        return {} if labels is not None else {"logits": torch.randn(size, generator=generator)}
 
-    return _run(
-        lambda u, y: objectives.dlg(model, u, y, lr=lr),
+    return reconstruct(
         model,
         update,
         labels,
-        Recipe(rates={"images": 1.0, "logits": 1.0}, optimiser=lbfgs),
-        label="DLG",
-        aux=logits,
-        **options,
+        partial(objectives.dlg, lr=lr),
+        Recipe({"images": 1.0, "logits": 1.0}, optimiser=lbfgs, unknowns=logits),
+        Options.of(options, steps=100, keep="best"),
+        name="DLG",
     )
 
 
@@ -212,28 +186,22 @@ class Preset:
     """
 
     steps: int
-    schedule: Callable[[int, int], float]
+    schedule: Schedule
     betas: tuple[float, float]
     alpha_rate: float
     rate: float = 1.0
     alpha_every: int = 1
     grey: float | None = None
 
-    def start(self, network: Network, noise: Tensor) -> Tensor:
-        """The first dummies, from unit noise."""
-        if self.grey is None:
-            return noise
-        low, high = network.box(noise)
-        return (low + high) / 2 + self.grey * noise
-
-    def recipe(self, network: Network) -> Recipe:
-        """For the solver: Adam in the box."""
+    def recipe(self) -> Recipe:
+        """For the solver: Adam in the box, alpha on the segment."""
         return Recipe(
             {"images": self.rate, "alpha": self.alpha_rate},
             optimiser=partial(adam, betas=self.betas),
             schedule=self.schedule,
-            project=partial(_clamp, network),
+            bounds={"images": (0, 1), "alpha": (0, 1)},
             every={"alpha": self.alpha_every},
+            grey=self.grey,
         )
 
 
@@ -243,10 +211,12 @@ PRESETS = {
 }
 
 
-def _preset(name: str) -> Preset:
-    if name not in PRESETS:
-        raise nearest("preset", name, list(PRESETS))
-    return PRESETS[name]
+def _preset(given: str | Preset) -> Preset:
+    if isinstance(given, Preset):
+        return given
+    if given not in PRESETS:
+        raise nearest("preset", given, PRESETS)
+    return PRESETS[given]
 
 
 def ig(
@@ -255,25 +225,18 @@ def ig(
     labels: Tensor,
     *,
     tv: float = 0.01,
-    preset: str = "paper",
-    **options: Unpack[Options],
+    preset: str | Preset = "paper",
+    **options: object,
 ) -> Reconstruction:
     """Inverting Gradients: cosine distance and total variation, at $w_0$.  [Geiping20]
 
-    `preset` is "paper" (1000 steps) or "fast" (200); see `sme`.
+    `preset` is "paper" (1000 steps), "fast" (200), or a `Preset` of your own; see `sme`.
+    `options` are those of `solver.Options`.
     """
     how = _preset(preset)
-    options = {"steps": how.steps, **options}
-    return _run(
-        lambda u, y: objectives.ig(model, u, y, tv=tv),
-        model,
-        update,
-        labels,
-        how.recipe(model),
-        label="IG",
-        start=partial(how.start, model),
-        **options,
-    )
+    loss = partial(objectives.ig, tv=tv)
+    given = Options.of(options, steps=how.steps)
+    return reconstruct(model, update, labels, loss, how.recipe(), given, name="IG")
 
 
 def sme(
@@ -283,33 +246,22 @@ def sme(
     *,
     tv: float = 0.01,
     alpha: float = 0.5,
-    preset: str = "paper",
-    **options: Unpack[Options],
+    preset: str | Preset = "paper",
+    **options: object,
 ) -> Reconstruction:
     """Surrogate Model Extension: IG at a learned point of the segment w0..wT.  [Zhu23]
 
     `alpha` is where the point starts: 0 at $w_0$, 1 at $w_T$. `preset` is "paper", the official
-    code's schedule of 1000 steps, or "fast", which reaches about the same pictures in 200.
+    code's schedule of 1000 steps, or "fast", which reaches about the same pictures in 200; or a
+    `Preset` of your own. `options` are those of `solver.Options`.
     """
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha={alpha}: the surrogate lies on the segment, between 0 and 1.")
     how = _preset(preset)
-    options = {"steps": how.steps, **options}
-    return _run(
-        lambda u, y: objectives.sme(model, u, y, tv=tv),
-        model,
-        update,
-        labels,
-        how.recipe(model),
-        label="SME",
-        start=partial(how.start, model),
-        aux=lambda generator: {"alpha": torch.tensor(float(alpha))},
-        **options,
-    )
-
-
-def _geometric(start: float, end: float, until: int, step: Tensor) -> Tensor:
-    return start * (end / start) ** (step / until).clamp(max=1)
+    recipe = replace(how.recipe(), unknowns=lambda generator: {"alpha": torch.tensor(float(alpha))})
+    loss = partial(objectives.sme, tv=tv)
+    given = Options.of(options, steps=how.steps)
+    return reconstruct(model, update, labels, loss, recipe, given, name="SME")
 
 
 def merge_epochs(z: Tensor) -> Tensor:
@@ -352,19 +304,20 @@ def dlfa(
     *,
     settings: DLFASettings | None = None,
     checkpoint: bool = True,
-    **options: Unpack[Options],
+    **options: object,
 ) -> Reconstruction:
     """Data Leakage from Federated Averaging: simulate the client's training.  [Dimitrov22]
 
     `settings` default to the authors' for FEMNIST (grey images) or CIFAR-100 (colour). Memory grows
     with the square root of T; `checkpoint=False` keeps the whole graph and saves a forward pass.
+    `options` are those of `solver.Options`.
     """
     chosen = settings or DLFA_SETTINGS["femnist" if model.shape[0] == 1 else "cifar100"]
-    options = {"steps": 400, "seed": 0, **options}
-    seed = options["seed"]
+    given = Options.of(options, steps=400)
 
-    def objective(update: Update, labels: Tensor) -> Objective:
+    def objective(model: Network, update: Update, labels: Tensor) -> Objective:
         like = next(iter(update.before.values()))
+        features = objectives.max_features(like, model.shape[0], seed=given.seed)
         return objectives.dlfa(
             model,
             update,
@@ -373,26 +326,20 @@ def dlfa(
             tv=chosen.tv,
             clip=chosen.clip,
             order=chosen.order,
-            summary=objectives.mean_image
-            if chosen.mean_prior
-            else objectives.max_features(like, model.shape[0], seed=seed),
-            factor=partial(_geometric, *chosen.factor, 200),
+            summary=objectives.mean_image if chosen.mean_prior else features,
+            factor=chosen.factor,
             omega=objectives.layer_weights(update.before),
             checkpoint=checkpoint,
-            seed=seed + OWN_ORDER,
+            seed=given.seed,
         )
 
-    return _run(
-        objective,
-        model,
-        update,
-        labels,
-        Recipe({"images": chosen.lr}, schedule=lambda k, _: chosen.decay ** (k / chosen.every)),
-        label="DLFA",
+    recipe = Recipe(
+        {"images": chosen.lr},
+        schedule=lambda k, _: chosen.decay ** (k / chosen.every),
         epochs=protocol.epochs,
         finish=merge_epochs,
-        **options,
     )
+    return reconstruct(model, update, labels, objective, recipe, given, name="DLFA")
 
 
 ATTACKS: dict[str, Callable[..., Reconstruction]] = {"dlg": dlg, "ig": ig, "sme": sme, "dlfa": dlfa}

@@ -83,7 +83,7 @@ def _labels(
             raise InputError(
                 f"--labels {given!r}: write 'recovered' or a list like 3,1,4."
             ) from None
-        return attacks.check_labels(typed, update, network.classes)
+        return network.check_labels(typed, update.samples)
     return labels.recover(network, update, protocol, seed=seed)
 
 

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 from torch.func import grad
 
 from smelib import params as P
+from smelib import seeds
 from smelib.data import Client
+from smelib.defences import Defence, none
 from smelib.models import Network
 from smelib.types import InputError, Params, Protocol, Update
 
+Memory: TypeAlias = dict[str, Params]
+"""What an optimiser remembers between steps: "momentum", or Adam's "first" and "second" moment."""
 
-def gradient(network: Network, weights: Params, z: Tensor, labels: Tensor) -> Params:
-    """$\\nabla_w \\ell(w, D)$: the mean cross-entropy's gradient on normalised images `z`.
+
+def gradient(model: Network, weights: Params, z: Tensor, labels: Tensor) -> Params:
+    """$\\nabla_w \\ell(w, D)$ for the trainable weights: of the mean loss on normalised images `z`.
 
     Integer labels, or probabilities `[N, classes]`. Differentiable in weights, images and labels.
     """
+    moving = model.trained(weights)
 
     def loss(w: Params) -> Tensor:
-        return torch.nn.functional.cross_entropy(network.logits(w, z), labels)
+        return model.loss(model.logits({**weights, **w}, z), labels)
 
-    return grad(loss)(weights)
+    return grad(loss)(moving)
 
 
 def batches(samples: int, protocol: Protocol, generator: torch.Generator) -> Iterator[Tensor]:
@@ -33,8 +40,46 @@ def batches(samples: int, protocol: Protocol, generator: torch.Generator) -> Ite
         yield from torch.randperm(samples, generator=generator).split(protocol.batch_size)
 
 
+def blank(protocol: Protocol, weights: Params) -> Memory:
+    """An optimiser's memory before the first step."""
+    plain = ["momentum"] if protocol.momentum else []
+    names = plain if protocol.optimiser == "sgd" else ["first", "second"]
+    return {name: {k: torch.zeros_like(v) for k, v in weights.items()} for name in names}
+
+
+def move(
+    protocol: Protocol, weights: Params, slope: Params, memory: Memory, step: int, steps: int
+) -> tuple[Params, Memory]:
+    """The move $d_t$ of the client's optimiser: $w_{t+1} = w_t - \\eta d_t$. And its new memory.
+
+    Pure, and differentiable in everything: clients train with it, and attacks simulate them. For
+    plain SGD $d_t$ is the gradient `slope`. As in `torch.optim`, `step` counting from 0.
+    """
+    decay = protocol.weight_decay
+    if decay and protocol.optimiser != "adamw":
+        slope = P.add(slope, weights, decay)
+    if protocol.optimiser == "sgd":
+        if protocol.momentum:
+            slope = P.add(slope, memory["momentum"], protocol.momentum)
+            memory = {"momentum": slope}
+    else:
+        first = {k: torch.lerp(m, slope[k], 0.1) for k, m in memory["first"].items()}
+        second = {k: torch.lerp(v, slope[k] ** 2, 0.001) for k, v in memory["second"].items()}
+        memory = {"first": first, "second": second}
+        slope = {
+            # The clamp keeps the root's slope finite at weights that have no gradient.
+            k: (m / (1 - 0.9 ** (step + 1)))
+            / ((second[k] / (1 - 0.999 ** (step + 1))).clamp(min=1e-30).sqrt() + 1e-8)
+            for k, m in first.items()
+        }
+        if decay and protocol.optimiser == "adamw":
+            slope = P.add(slope, weights, decay)
+    factor = protocol.schedule(step, steps)
+    return (slope if factor == 1 else P.scale(slope, factor)), memory
+
+
 def local_path(
-    network: Network,
+    model: Network,
     client: Client,
     protocol: Protocol,
     *,
@@ -42,35 +87,42 @@ def local_path(
     before: Params | None = None,
 ) -> Iterator[Params]:
     """The weights $w_0, w_1, \\dots, w_T$ of local training, which the server never sees."""
-    weights = network.params() if before is None else before
-    z = network.normalise(client.images.to(next(iter(weights.values()))))
+    if client.shape != model.shape:
+        raise InputError(
+            f"the client's images are {client.shape} but the network takes {model.shape}."
+        )
+    weights = model.params() if before is None else before
+    model = model.like(weights)
+    z = model.normalise(client.images.to(next(iter(weights.values()))))
+    labels = client.labels.to(z.device)
+    memory, steps = blank(protocol, model.trained(weights)), protocol.steps(len(client))
     yield weights
-    for batch in batches(len(client), protocol, torch.Generator().manual_seed(seed)):
-        step = gradient(network, weights, z[batch], client.labels[batch].to(z.device))
-        weights = P.add(weights, step, -protocol.lr)
+    order = batches(len(client), protocol, seeds.generator(seed, "batches"))
+    for t, batch in enumerate(order):
+        moving, slope = model.trained(weights), gradient(model, weights, z[batch], labels[batch])
+        d, memory = move(protocol, moving, slope, memory, t, steps)
+        weights = {**weights, **P.add(moving, d, -protocol.lr)}
         yield weights
 
 
 def local_update(
-    network: Network,
+    model: Network,
     client: Client,
     protocol: Protocol,
     *,
     seed: int = 0,
     before: Params | None = None,
+    defence: Defence = none,
 ) -> Update:
-    """What the client sends after E epochs of plain SGD, starting at `before` ($w_0$).
+    """What the client sends after E epochs of local training, starting at `before` ($w_0$).
 
-    `seed` shuffles the batches; `before` defaults to the network's own weights.
+    `seed` shuffles the batches; `before` defaults to the network's own weights; `defence` is what
+    the client does to the update before it sends it.
     """
-    if client.shape != network.shape:
-        raise InputError(
-            f"the client's images are {client.shape} but the network takes {network.shape}."
-        )
     first = last = None
-    for last in local_path(network, client, protocol, seed=seed, before=before):
+    for last in local_path(model, client, protocol, seed=seed, before=before):
         first = last if first is None else first
-    return Update(first, last, len(client))
+    return defence(Update(first, last, len(client)), seeds.generator(seed, "defence"))
 
 
 def average(updates: Sequence[Update]) -> Params:
@@ -90,7 +142,7 @@ class Round:
 
 
 def fedavg(
-    network: Network,
+    model: Network,
     clients: Sequence[Client],
     protocol: Protocol,
     *,
@@ -98,28 +150,36 @@ def fedavg(
     reporting: float = 1.0,
     seed: int = 0,
     before: Params | None = None,
+    defence: Defence = none,
 ) -> Iterator[Round]:
     """Rounds of FedAvg; each client reports back with probability `reporting`, the rest straggle.
 
     A round in which nobody reports leaves the weights as they are.
     """
-    weights = network.params() if before is None else before
-    generator = torch.Generator().manual_seed(seed)
+    weights = model.params() if before is None else before
+    generator = seeds.generator(seed, "rounds")
     for r in range(rounds):
         drawn = torch.rand(len(clients), generator=generator) < reporting
         reporters = [i for i, reports in enumerate(drawn.tolist()) if reports]
-        seeds = (seed + 1 + r * len(clients) + i for i in reporters)
         updates = [
-            local_update(network, clients[i], protocol, seed=s, before=weights)
-            for i, s in zip(reporters, seeds, strict=True)
+            local_update(
+                model,
+                clients[i],
+                protocol,
+                seed=seeds.derive(seed, "round", r, i),
+                before=weights,
+                defence=defence,
+            )
+            for i in reporters
         ]
         weights = average(updates) if updates else weights
         yield Round(reporters, updates, weights)
 
 
-def accuracy(network: Network, weights: Params, client: Client, *, chunk: int = 500) -> float:
+def accuracy(model: Network, weights: Params, client: Client, *, chunk: int = 500) -> float:
     """The share of a client's images that these weights classify correctly."""
-    z = network.normalise(client.images)
+    model = model.like(weights)
+    z = model.normalise(client.images.to(next(iter(weights.values()))))
     with torch.no_grad():
-        guesses = [network.logits(weights, part).argmax(dim=1) for part in z.split(chunk)]
-    return float((torch.cat(guesses) == client.labels).double().mean())
+        guesses = [model.logits(weights, part).argmax(dim=1) for part in z.split(chunk)]
+    return float((torch.cat(guesses).cpu() == client.labels.cpu()).float().mean())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from smelib import params as P
+from smelib import seeds
 from smelib.models import Network
 from smelib.types import InputError, Protocol, Update, nearest
 
 
-def idlg(network: Network, update: Update) -> int:
+def idlg(model: Network, update: Update) -> int:
     """The label of a single sample: the only negative entry of the last bias's gradient.  [Zhao20]
 
     Cross-entropy's gradient there is softmax minus one-hot, so exactly one entry is negative.
@@ -20,25 +22,48 @@ def idlg(network: Network, update: Update) -> int:
             f"iDLG reads the label of one sample; this update comes from {update.samples}. "
             "Use labels.counts()."
         )
-    bias = network.head()[1]
-    return int((update.before[bias] - update.after[bias]).argmin())
+    return int(_fall(model, _ready(model, update))["bias"].argmin())
 
 
-def _statistics(network: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, Tensor]:
+def _ready(model: Network, update: Update) -> Update:
+    """The update, checked, in a precision that holds its differences."""
+    if getattr(model.loss, "func", model.loss) is not cross_entropy:
+        raise InputError(
+            "labels are read off the gradient of cross-entropy, and this network has another loss; "
+            "give the labels instead."
+        )
+    update = model.own(update)
+    update.check()
+    return update.to(next(iter(update.before.values())).device, update.dtype)
+
+
+def _fall(model: Network, update: Update) -> dict[str, Tensor]:
+    """How far the last layer's bias fell, and the sums of its weight's rows."""
+    weight, bias = model.head()
+    fall = {k: update.before[k] - update.after[k] for k in (weight, bias)}
+    if not bool(fall[bias].any()):
+        raise InputError(
+            f"the last bias {bias!r} did not move, so no label can be read from it; was it frozen? "
+            "Give the labels instead."
+        )
+    return {"bias": fall[bias], "rows": fall[weight].sum(dim=1)}
+
+
+def _statistics(model: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, Tensor]:
     """Mean softmax, and mean summed input of the last layer, of dummies under these weights."""
-    module = network.body.get_submodule(network.head()[0].rpartition(".")[0])
+    module = model.structure.get_submodule(model.head()[0].rpartition(".")[0])
     seen: list[Tensor] = []
     hook = module.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     try:
         with torch.no_grad():
-            p = network.logits(weights, z).softmax(dim=-1).mean(dim=0)
+            p = model.logits(weights, z).softmax(dim=-1).mean(dim=0)
     finally:
         hook.remove()
     return p, seen[0].sum(dim=-1).mean()
 
 
 def counts(
-    network: Network,
+    model: Network,
     update: Update,
     protocol: Protocol | None = None,
     *,
@@ -60,25 +85,21 @@ def counts(
     it, as $N p_i$ equals the factor times its fall. With more classes than samples every class
     that falls is absent, and the median is taken; else the largest factor that no count forbids.
     """
-    update = network.own(update)
-    update.check()
     if layer not in ("bias", "rows"):
         raise nearest("layer", layer, ["bias", "rows"])
-    weight, bias = network.head()
-    n, like = update.samples, update.before[weight]
-    generator = torch.Generator().manual_seed(seed)
-    z = torch.randn(dummies, *network.shape, generator=generator).to(like)
-    (p0, o0), (p1, o1) = (_statistics(network, w, z) for w in (update.before, update.after))
-    ahead = {k: update.before[k] - update.after[k] for k in (weight, bias)}
-    fall = ahead[bias] if layer == "bias" else ahead[weight].sum(dim=1)
+    update = _ready(model, update)
+    model, n, fall = model.like(update.before), update.samples, _fall(model, update)[layer]
+    generator = seeds.generator(seed, "label dummies")
+    z = torch.randn(dummies, *model.shape, generator=generator).to(fall)
+    (p0, o0), (p1, o1) = (_statistics(model, w, z) for w in (update.before, update.after))
     if protocol is None:
         p = (p0 + p1) / 2
         absent = fall > 0 if bool((fall > 0).any()) else fall != 0
         ratios = (n * p / fall)[absent]
-        factor = ratios.median() if network.classes > n else ratios.min()
+        factor = ratios.median() if model.classes > n else ratios.min()
     else:
         steps = protocol.steps(n)
-        mix = (torch.arange(steps, dtype=like.dtype, device=like.device) / steps).mean()
+        mix = (torch.arange(steps, dtype=fall.dtype, device=fall.device) / steps).mean()
         p, o = torch.lerp(p0, p1, mix), torch.lerp(o0, o1, mix)
         factor = n / (steps * protocol.lr * (1 if layer == "bias" else o))
     return _round_to_total(n * p - factor * fall, n)
@@ -86,7 +107,7 @@ def counts(
 
 def _round_to_total(estimate: Tensor, total: int) -> Tensor:
     """Non-negative integers that sum to `total`, largest residuals first."""
-    estimate = estimate.double().cpu().clamp(min=0)
+    estimate = estimate.cpu().double().clamp(min=0)
     if float(estimate.sum()) > 0:
         estimate = estimate * (total / estimate.sum())
     whole = estimate.floor().long()
@@ -96,7 +117,7 @@ def _round_to_total(estimate: Tensor, total: int) -> Tensor:
 
 
 def recover(
-    network: Network,
+    model: Network,
     update: Update,
     protocol: Protocol | None = None,
     *,
@@ -105,6 +126,6 @@ def recover(
 ) -> Tensor:
     """The client's labels, as an attack wants them: N of them, in ascending order."""
     if update.samples == 1:
-        return torch.tensor([idlg(network, update)])
-    found = counts(network, update, protocol, layer=layer, seed=seed)
+        return torch.tensor([idlg(model, update)])
+    found = counts(model, update, protocol, layer=layer, seed=seed)
     return torch.repeat_interleave(torch.arange(len(found)), found)

@@ -12,7 +12,7 @@ from smelib.types import Params
 
 def lerp(start: Params, end: Params, alpha: Tensor | float) -> Params:
     """The point $w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ of the segment; alpha = 0 is the start."""
-    return {k: start[k] + alpha * (end[k] - start[k]) for k in start}
+    return {k: torch.lerp(start[k], end[k], alpha) for k in start}
 
 
 def add(a: Params, b: Params, scale: Tensor | float = 1.0) -> Params:

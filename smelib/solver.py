@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
 
-from smelib.objectives import Objective
-from smelib.types import InputError
+from smelib.objectives import Aux, Objective, Terms
+from smelib.types import InputError, Schedule, Stop, constant, nearest, whole
 
 CHECK_EVERY = 25  # steps between two looks at the loss: only then does the device wait for us
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Ask glibc to keep what is freed for the next step, for this process; elsewhere do nothing.
-
-    By default it returns the megabytes of every step's weight gradients to the system and takes
-    them back page by page: a tenth to a fifth of a step on the CPU.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    trim_threshold, top_pad, map_threshold = -1, -2, -3
-    try:
-        tune = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # not glibc
-        return
-    tune(map_threshold, 2**25)  # the largest it takes; above, each tensor is its own mapping
-    tune(trim_threshold, 2**31 - 1)
-    tune(top_pad, 2**26)
-
-
-def constant(step: int, steps: int) -> float:
-    """No schedule."""
-    return 1.0
 
 
 def staircase(step: int, steps: int) -> float:
@@ -68,24 +42,57 @@ def lbfgs(groups: list[dict]) -> Optimizer:
     return torch.optim.LBFGS(everything, lr=groups[0]["lr"], line_search_fn="strong_wolfe")
 
 
-def keep_all(images: Tensor, aux: dict[str, Tensor]) -> None:
-    """No constraint."""
-
-
 @dataclass(frozen=True)
 class Recipe:
-    """How an objective is minimised: the part of an attack that is not its mathematics.
+    """How an objective is minimised, and from where: the part of an attack without mathematics.
 
-    `rates` gives each unknown its learning rate, `schedule(step, steps)` the factor on all of
-    them; `project(images, aux)` moves the unknowns, in place, back to where they are allowed.
-    An unknown in `every` is updated, and its gradient computed, only every so many steps.
+    `rates` gives each unknown its learning rate, `schedule(step, steps)` the factor on all of them,
+    `bounds` the values it is clamped to after every step (those of `images` are pixels, 0 to 1). An
+    unknown in `every` is updated, and its gradient computed, only every so many steps.
+
+    The images start as N(0, 1) noise, or near mid-grey with `grey` as much of it. `unknowns` draws
+    the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them.
     """
 
     rates: dict[str, float]
     optimiser: Callable[[list[dict]], Optimizer] = adam
-    schedule: Callable[[int, int], float] = constant
-    project: Callable[[Tensor, dict[str, Tensor]], None] = keep_all
+    schedule: Schedule = constant
+    bounds: dict[str, tuple] = field(default_factory=dict)
     every: dict[str, int] = field(default_factory=dict)
+    grey: float | None = None
+    unknowns: Callable[[torch.Generator], Aux] = lambda generator: {}
+    epochs: int | None = None
+    finish: Callable[[Tensor], Tensor] = lambda z: z
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every attack takes besides its own arguments."""
+
+    steps: int = 1000  #: iterations of the loop
+    seed: int = 0  #: of the starting dummies; the same seed gives the same result
+    restarts: int = 1  #: independent starts; the one with the lowest final loss is returned
+    batched: bool | None = None  #: restarts at once under vmap, or one by one; or what is faster
+    device: str = "auto"  #: "auto" takes CUDA, then MPS, then the CPU
+    keep: str = "last"  #: "last" state (as in the papers) or "best" by the attack's own loss
+    snapshots: int = 0  #: how many pictures of the way to keep
+    compile: bool = False  #: hand the step to torch.compile; pays from some 2,000 steps on
+    tolerance: float = 0.0  #: stop early when 25 steps improve the loss by less than this share
+    progress: bool | None = None  #: show a bar; by default on a terminal only
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("restarts", 1), ("snapshots", 0)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, least))
+        if self.keep not in ("last", "best"):
+            raise InputError(f"keep={self.keep!r}: choose 'last' or 'best'.")
+
+    @classmethod
+    def of(cls, given: dict[str, object], **defaults: object) -> Options:
+        """The options given by name; an unknown one is an error that names the nearest."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:
+                raise nearest("option", name, cls.__dataclass_fields__)
+        return cls(**{**defaults, **given})
 
 
 @dataclass(frozen=True)
@@ -93,142 +100,161 @@ class Solution:
     """Where the loop ended, for each restart: a leading dimension on everything."""
 
     images: Tensor
-    aux: dict[str, Tensor]
+    aux: Aux
     loss: Tensor
-    terms: dict[str, Tensor]
+    terms: Terms
     history: dict[str, Tensor]
     snapshots: list[Tensor]
     snapshot_steps: list[int]
     steps: int
     seconds: float
-    stopped: str
+    stopped: Stop
 
 
 def minimise(
     objective: Objective,
     images: Tensor,
-    aux: dict[str, Tensor],
+    aux: Aux,
     recipe: Recipe,
+    options: Options,
     *,
-    steps: int,
-    keep: str = "last",
-    snapshots: int = 0,
-    tolerance: float = 0.0,
-    progress: bool | None = None,
-    compile: bool = False,
     label: str = "attack",
 ) -> Solution:
     """Minimise `objective` from the given start; `images` and `aux` have a leading dimension R.
 
     Restarts run side by side under `vmap` when R > 1. `keep="last"` returns the last state, as the
     papers do; `keep="best"` the one with the lowest loss, the attack's own, on the way.
-    `compile` hands the step to `torch.compile`: twice as fast after half a minute of compiling.
-    `tolerance` > 0 stops early when the loss falls by less than that share in 25 steps.
-    Ctrl-C and a loss that turns NaN end the loop and keep what it has; `stopped` says so.
+    `tolerance` > 0 stops early when the loss falls by less than that share in 25 steps. Ctrl-C ends
+    the loop and keeps what it has. A restart whose numbers turn NaN or infinite goes back to its
+    last good state, and the loop ends when none is left; `stopped` says so.
     """
-    if keep not in ("last", "best"):
-        raise InputError(f"keep={keep!r}: choose 'last' or 'best'.")
-    if steps < 1:
-        raise InputError(f"steps={steps}: an attack needs at least one.")
-    keep_freed_memory()
-    images = images.clone().requires_grad_()
-    aux = {k: v.clone().requires_grad_() for k, v in aux.items()}
-    unknowns = {"images": images, **aux}
-    clock = torch.zeros((), device=images.device, dtype=images.dtype)
-    optimizer = recipe.optimiser(
-        [{"params": [v], "lr": recipe.rates[k]} for k, v in unknowns.items()]
-    )
-    base = [group["lr"] for group in optimizer.param_groups]
-    evaluate = _over_restarts(objective, len(images))
-    differentiate = _differentiator(evaluate, compile)
+    loop = _Loop(objective, {"images": images, **aux}, recipe, options)
+    shown = None if options.progress is None else not options.progress
+    bar = tqdm(total=options.steps, desc=label, disable=shown)
+    bar.leave = bool(options.progress)
+    started, stopped = time.perf_counter(), Stop.FINISHED
+    try:
+        while loop.done < options.steps and stopped is Stop.FINISHED:
+            loop.step()
+            if loop.done % CHECK_EVERY == 0 or loop.done == options.steps:
+                stopped = loop.look()
+                bar.update(loop.done - bar.n)
+                bar.set_postfix(loss=f"{float(loop.recent()[-1].min()):.4g}", refresh=False)
+    except KeyboardInterrupt:
+        stopped = Stop.INTERRUPTED
+    bar.close()
+    return loop.solution(stopped, time.perf_counter() - started)
 
-    history: dict[str, Tensor] = {}
-    noted = 0
-    taken: list[Tensor] = []
-    taken_at = _evenly(steps, snapshots)
-    with torch.no_grad():
-        recipe.project(images, aux)
-    safe = best = {k: v.detach().clone() for k, v in unknowns.items()}
-    best_loss = torch.full((len(images),), float("inf"), device=images.device, dtype=images.dtype)
-    bar = tqdm(total=steps, desc=label, disable=None if progress is None else not progress)
-    bar.leave = bool(progress)
-    stopped, started, done = "finished", time.perf_counter(), 0
 
-    def closure() -> Tensor:
-        nonlocal noted
-        optimizer.zero_grad()
-        due = {k for k in aux if done % recipe.every.get(k, 1) == 0}
+class _Loop:
+    """The state of a run, one step at a time."""
+
+    def __init__(
+        self, objective: Objective, start: dict[str, Tensor], recipe: Recipe, options: Options
+    ) -> None:
+        self.recipe, self.options, self.done = recipe, options, 0
+        self.unknowns = {k: v.clone().requires_grad_() for k, v in start.items()}
+        images = self.unknowns["images"]
+        self.clock = torch.zeros((), device=images.device, dtype=images.dtype)
+        self.optimiser = recipe.optimiser(
+            [{"params": [v], "lr": recipe.rates[k]} for k, v in self.unknowns.items()]
+        )
+        self.schedule = LambdaLR(self.optimiser, lambda k: recipe.schedule(k, options.steps))
+        self.evaluate = _over_restarts(objective, len(images))
+        self.differentiate = _differentiator(self.evaluate, options.compile)
+        self.history: dict[str, Tensor] = {}
+        self.noted = 0
+        self.taken: list[Tensor] = []
+        self.taken_at = _evenly(options.steps, options.snapshots)
+        self._project()
+        self.safe = self.best = self._state()
+        self.best_score = torch.full_like(images.detach().flatten(1)[:, 0], math.inf)
+
+    def _state(self) -> dict[str, Tensor]:
+        return {k: v.detach().clone() for k, v in self.unknowns.items()}
+
+    @torch.no_grad()
+    def _project(self) -> None:
+        for name, (low, high) in self.recipe.bounds.items():
+            if name in self.unknowns:
+                self.unknowns[name].clamp_(low, high)
+
+    def _closure(self) -> Tensor:
+        self.optimiser.zero_grad()
+        aux = {k: v for k, v in self.unknowns.items() if k != "images"}
+        due = {k for k in aux if self.done % self.recipe.every.get(k, 1) == 0}
         live = {k: v if k in due else v.detach() for k, v in aux.items()}
-        loss, terms = differentiate(images, live, clock)
-        if noted == done:
+        loss, terms = self.differentiate(self.unknowns["images"], live, self.clock)
+        if self.noted == self.done:
             found = {"loss": loss, **terms, **{k: v for k, v in aux.items() if v.ndim == 1}}
             for k, v in found.items():
                 # In place: a small tensor kept from every step would splinter the heap.
-                if k not in history:
-                    history[k] = v.detach().new_zeros(steps, *v.shape)
-                history[k][done] = v.detach()
-            noted += 1
+                if k not in self.history:
+                    self.history[k] = v.detach().new_zeros(self.options.steps, *v.shape)
+                self.history[k][self.done] = v.detach()
+            self.noted += 1
         return loss.detach().sum()
 
-    try:
-        for step in range(steps):
-            if step in taken_at:
-                taken.append(images.detach().clone())
-            for group, rate in zip(optimizer.param_groups, base, strict=True):
-                group["lr"] = rate * recipe.schedule(step, steps)
-            before = {k: v.detach().clone() for k, v in unknowns.items()} if keep == "best" else {}
-            optimizer.step(closure)
-            with torch.no_grad():
-                recipe.project(images, aux)
-                if keep == "best":
-                    best, best_loss = _better(history["loss"][step], before, best_loss, best)
-                clock += 1
-            done += 1
-            if done % CHECK_EVERY == 0 or done == steps:
-                bar.update(done - bar.n)
-                recent = history["loss"][max(0, done - 2 * CHECK_EVERY) : done]
-                if not bool(torch.isfinite(recent).any(dim=1).all()):  # no restart is left
-                    stopped = _nan_message(history["loss"][:done])
-                    break
-                bar.set_postfix(loss=f"{float(recent[-1].min()):.4g}", refresh=False)
-                safe = {k: v.detach().clone() for k, v in unknowns.items()}
-                if tolerance > 0 and _stalled(recent, tolerance):
-                    stopped = f"the loss stopped falling after {done} steps"
-                    break
-    except KeyboardInterrupt:
-        stopped = f"interrupted after {done} of {steps} steps"
-    bar.close()
+    def step(self) -> None:
+        """One step of the optimiser."""
+        if self.done in self.taken_at:
+            self.taken.append(self.unknowns["images"].detach().clone())
+        before = self._state() if self.options.keep == "best" else {}
+        self.optimiser.step(self._closure)
+        self.schedule.step()
+        self._project()
+        if self.options.keep == "best":
+            score = self.history.get("score", self.history["loss"])[self.done]
+            self.best, self.best_score = _better(score, before, self.best_score, self.best)
+        self.clock += 1
+        self.done += 1
 
-    with torch.no_grad():
-        last = safe if "NaN" in stopped else unknowns
-        loss, terms = evaluate(last["images"], {k: last[k] for k in aux}, clock)
-        if keep == "best":
-            best, best_loss = _better(loss, last, best_loss, best)
-            loss, terms = evaluate(best["images"], {k: best[k] for k in aux}, clock)
-            last = best
-    if not bool(torch.isfinite(loss).any()):
-        raise FloatingPointError(
-            "the loss is NaN or infinite from the first step, so there is nothing to return; "
-            "lower the learning rate or check the update's weights."
+    def recent(self) -> Tensor:
+        """The losses of the last fifty steps, `[steps, R]`."""
+        return self.history["loss"][max(0, self.done - 2 * CHECK_EVERY) : self.done]
+
+    def look(self) -> Stop:
+        """Remember the restarts that are well; stop when none is, or when none gets better."""
+        well = torch.isfinite(self.recent()).all(dim=0) & _finite(self.unknowns)
+        if not bool(well.any()):
+            return Stop.DIVERGED
+        self.safe = _choose(well, self.unknowns, self.safe)
+        stalled = self.options.tolerance > 0 and _stalled(self.recent(), self.options.tolerance)
+        return Stop.STALLED if stalled else Stop.FINISHED
+
+    @torch.no_grad()
+    def solution(self, stopped: Stop, seconds: float) -> Solution:
+        """The state to return, and how it got there."""
+
+        def at(state: dict[str, Tensor]) -> tuple[Tensor, Terms]:
+            aux = {k: v for k, v in state.items() if k != "images"}
+            return self.evaluate(state["images"], aux, self.clock)
+
+        kept = _finite(self.unknowns) & (stopped is not Stop.DIVERGED)
+        last = _choose(kept, self.unknowns, self.safe)
+        loss, terms = at(last)
+        unwell = ~torch.isfinite(loss)
+        if bool(unwell.any()):
+            last = _choose(unwell, self.safe, last)
+            loss, terms = at(last)
+        if self.options.keep == "best":
+            last, _ = _better(terms.get("score", loss), last, self.best_score, self.best)
+            loss, terms = at(last)
+        passed = [s for s in self.taken_at if s < self.done]
+        pictures = self.options.snapshots > 0
+        return Solution(
+            images=last["images"].detach(),
+            aux={k: v.detach() for k, v in last.items() if k != "images"},
+            loss=loss.detach(),
+            terms={k: v.detach() for k, v in terms.items()},
+            # A step that was interrupted counts nowhere.
+            history={k: v[: self.done].cpu() for k, v in self.history.items()},
+            snapshots=[*self.taken[: len(passed)], last["images"].detach()] if pictures else [],
+            snapshot_steps=[*passed, self.done] if pictures else [],
+            steps=self.done,
+            seconds=seconds,
+            stopped=stopped,
         )
-    if "NaN" in stopped:
-        warnings.warn(stopped, RuntimeWarning, stacklevel=3)
-    passed = [s for s in taken_at if s < done]
-    if snapshots:
-        taken = [*taken[: len(passed)], last["images"].detach().clone()]
-    return Solution(
-        images=last["images"].detach(),
-        aux={k: last[k].detach() for k in aux},
-        loss=loss.detach(),
-        terms={k: v.detach() for k, v in terms.items()},
-        # A step that was interrupted counts nowhere.
-        history={k: v[:done].cpu() for k, v in history.items()},
-        snapshots=taken,
-        snapshot_steps=[*passed, done] if snapshots else [],
-        steps=done,
-        seconds=time.perf_counter() - started,
-        stopped=stopped,
-    )
 
 
 def _over_restarts(objective: Objective, restarts: int) -> Objective:
@@ -236,7 +262,7 @@ def _over_restarts(objective: Objective, restarts: int) -> Objective:
     if restarts > 1:
         return vmap(objective, in_dims=(0, 0, None))
 
-    def single(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple:
+    def single(images: Tensor, aux: Aux, step: Tensor) -> tuple:
         first = images[0]
         if first.ndim == 4:
             first = first.contiguous(memory_format=torch.channels_last)
@@ -249,7 +275,7 @@ def _over_restarts(objective: Objective, restarts: int) -> Objective:
 def _differentiator(evaluate: Objective, compiled: bool) -> Objective:
     """Evaluate, and leave the gradients in the unknowns' `.grad`, as optimisers expect them."""
 
-    def eager(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple:
+    def eager(images: Tensor, aux: Aux, step: Tensor) -> tuple:
         loss, terms = evaluate(images, aux, step)
         loss.sum().backward()
         return loss, terms
@@ -261,10 +287,12 @@ def _differentiator(evaluate: Objective, compiled: bool) -> Objective:
         loss, terms = evaluate(unknowns["images"], {**fixed, **unknowns["aux"]}, step)
         return loss.sum(), (loss, terms)
 
+    # Dynamo compiles a function anew for every attack, and after eight gives up without a word.
+    torch.compiler.reset()
     # Both derivatives in one traced function: the compiler cannot differentiate twice by itself.
     traced = torch.compile(grad(summed, has_aux=True))
 
-    def through_compiler(images: Tensor, aux: dict[str, Tensor], step: Tensor) -> tuple:
+    def through_compiler(images: Tensor, aux: Aux, step: Tensor) -> tuple:
         nonlocal compiled
         if not compiled:
             return eager(images, aux, step)
@@ -294,14 +322,30 @@ def _evenly(steps: int, count: int) -> list[int]:
     return sorted({steps * i // (count - 1) for i in range(count - 1)}) if count > 1 else []
 
 
-def _better(loss: Tensor, state: dict, best_loss: Tensor, best: dict) -> tuple[dict, Tensor]:
-    """Keep, restart by restart, the state with the lower loss; NaN is never lower."""
-    won = loss < best_loss
-    chosen = {
-        k: torch.where(won.view(-1, *[1] * (v.ndim - 1)), v.detach(), best[k])
-        for k, v in state.items()
+def _finite(state: dict[str, Tensor]) -> Tensor:
+    """Restart by restart, whether all numbers are finite."""
+    rows = [torch.isfinite(v.detach()).flatten(1).all(dim=1) for v in map(_rows, state.values())]
+    return torch.stack(rows).all(dim=0)
+
+
+def _rows(value: Tensor) -> Tensor:
+    return value[:, None] if value.ndim == 1 else value
+
+
+def _choose(which: Tensor, yes: dict[str, Tensor], no: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Restart by restart, one state or the other."""
+    return {
+        k: torch.where(which.view(-1, *[1] * (v.ndim - 1)), v.detach(), no[k])
+        for k, v in yes.items()
     }
-    return chosen, torch.where(won, loss.detach(), best_loss)
+
+
+def _better(
+    score: Tensor, state: dict[str, Tensor], best_score: Tensor, best: dict[str, Tensor]
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Keep, restart by restart, the state with the lower score; NaN is never lower."""
+    won = score < best_score
+    return _choose(won, state, best), torch.where(won, score.detach(), best_score)
 
 
 def _stalled(recent: Tensor, tolerance: float) -> bool:
@@ -309,11 +353,3 @@ def _stalled(recent: Tensor, tolerance: float) -> bool:
         return False
     earlier, later = recent[:CHECK_EVERY].mean(dim=0), recent[CHECK_EVERY:].mean(dim=0)
     return bool((earlier - later < tolerance * earlier.abs()).all())
-
-
-def _nan_message(losses: Tensor) -> str:
-    bad = int(torch.isfinite(losses).any(dim=1).logical_not().nonzero()[0])
-    return (
-        f"the loss turned NaN at step {bad}; returning the last good state before it. "
-        "Lower the learning rate, or check the update's weights."
-    )

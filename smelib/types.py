@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import Enum
+from functools import reduce
 from typing import TypeAlias
 
 import torch
@@ -13,23 +17,39 @@ from torch import Tensor
 Params: TypeAlias = dict[str, Tensor]
 """Named weights, in the order in which the network uses them."""
 
+Schedule: TypeAlias = Callable[[int, int], float]
+"""The factor on a learning rate at step k of T, counted from 0."""
+
 
 class InputError(ValueError):
     """Something the caller gave cannot be used; the message says what, and what to do."""
 
 
-def nearest(kind: str, name: str, valid: list[str]) -> InputError:
+def nearest(kind: str, name: object, valid: Iterable[str]) -> InputError:
     """The error for an unknown name, with the closest valid ones first."""
-    close = get_close_matches(name, valid, n=3, cutoff=0.5)
+    known = list(valid)
+    close = get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
-    return InputError(f"there is no {kind} {name!r}: {hint}choose one of {', '.join(valid)}.")
+    return InputError(f"there is no {kind} {name!r}: {hint}choose one of {', '.join(known)}.")
+
+
+def whole(value: object, what: str, least: int = 1) -> int:
+    """`value` as an int of at least `least`: NumPy's integers too, but no floats and no bools."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputError(f"{what} is {value!r}; it must be a whole number of at least {least}.")
+    return number
 
 
 @dataclass(frozen=True)
 class Update:
     """All the server sees of one client: the weights it sent, those it got back, and N.
 
-    `before` is $w_0$, `after` is $w_T$, `samples` is the client's sample count $N$.
+    `before` is $w_0$, `after` is $w_T$, `samples` is the client's sample count $N$. Both may hold
+    buffers beside the weights, such as batch norm's running statistics.
     """
 
     before: Params
@@ -37,27 +57,34 @@ class Update:
     samples: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.samples, int) or self.samples < 1:
-            raise InputError(
-                f"the update says it comes from {self.samples!r} samples; "
-                "give the client's sample count, a whole number of at least 1."
-            )
+        object.__setattr__(self, "samples", whole(self.samples, "the update's sample count"))
         same_layout(self.before, self.after, "before", "after")
 
     def check(self) -> None:
-        """Refuse weights that no attack can use: NaN or infinite ones, and an empty update."""
+        """Refuse weights that no attack can use: integers, NaN, and an empty update."""
         for where, weights in (("before", self.before), ("after", self.after)):
             for name, value in weights.items():
+                if not value.is_floating_point():
+                    raise InputError(
+                        f"the weights '{where}' hold {value.dtype} in {name!r}; an attack needs "
+                        "floating-point weights: undo the quantisation first."
+                    )
                 if not bool(torch.isfinite(value).all()):
                     raise InputError(
                         f"the weights '{where}' hold NaN or infinite values in {name!r}; "
                         "the client's training diverged, or the file is damaged."
                     )
-        if all(torch.equal(self.before[k], self.after[k]) for k in self.before):
+        if all(torch.equal(self.before[k], self.after[k].to(self.before[k])) for k in self.before):
             raise InputError(
                 "the weights before and after are equal, so there is nothing to invert; "
                 "check that the second file is the client's answer and not the server's model."
             )
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision an attack works in: the widest of the weights', and at least float32."""
+        kinds = (v.dtype for w in (self.before, self.after) for v in w.values())
+        return reduce(torch.promote_types, kinds, torch.float32)
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Update:
         """The same update on another device or in another precision.
@@ -75,25 +102,60 @@ class Update:
         return Update(before, after, self.samples)
 
 
+def constant(step: int, steps: int) -> float:
+    """No schedule."""
+    return 1.0
+
+
+OPTIMISERS = ("sgd", "adam", "adamw")
+
+
 @dataclass(frozen=True)
 class Protocol:
-    """How a client trains: `epochs` (E) passes over its data in batches of `batch_size` (B)."""
+    """How a client trains: `epochs` (E) passes over its data in batches of `batch_size` (B).
+
+    Plain SGD unless you say otherwise; `optimiser` is "sgd", "adam" or "adamw", with PyTorch's
+    defaults, and `schedule(t, T)` the factor on `lr` at step t.
+    """
 
     epochs: int
     batch_size: int
     lr: float = 0.004
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    optimiser: str = "sgd"
+    schedule: Schedule = constant
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1.")
+            object.__setattr__(self, name, whole(getattr(self, name), name))
         if not (self.lr > 0 and math.isfinite(self.lr)):
             raise InputError(f"the learning rate is {self.lr!r}; it must be positive and finite.")
+        if self.optimiser not in OPTIMISERS:
+            raise nearest("optimiser", self.optimiser, OPTIMISERS)
+        if not (0 <= self.momentum < 1 and 0 <= self.weight_decay < math.inf):
+            raise InputError(
+                f"momentum {self.momentum!r} and weight decay {self.weight_decay!r}: the first "
+                "lies in [0, 1), the second is not negative."
+            )
+        if self.momentum and self.optimiser != "sgd":
+            raise InputError(f"momentum= is SGD's; {self.optimiser} has moments of its own.")
 
     def steps(self, samples: int) -> int:
         """$T = E \\lceil N / B \\rceil$: how many gradients the update adds up."""
         return self.epochs * math.ceil(samples / self.batch_size)
+
+
+class Stop(str, Enum):
+    """Why an attack's loop ended."""
+
+    FINISHED = "finished"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    DIVERGED = "diverged"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 @dataclass(frozen=True)
@@ -102,7 +164,7 @@ class Reconstruction:
 
     `loss`, `similarity` (the paper's $L_{sim}$) and `alpha` are those of the returned state;
     `history` has every step's loss terms; `restart_losses` the final loss of every restart, of
-    which the lowest was kept. `stopped` says why the loop ended.
+    which the lowest was kept. `stopped` says why the loop ended, after `steps` steps.
     """
 
     images: Tensor
@@ -115,7 +177,7 @@ class Reconstruction:
     steps: int
     seconds: float
     device: str
-    stopped: str = "finished"
+    stopped: Stop = Stop.FINISHED
     snapshots: Tensor | None = None
     snapshot_steps: list[int] = field(default_factory=list)
 

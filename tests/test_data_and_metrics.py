@@ -174,9 +174,11 @@ def test_merging_epochs_undoes_their_orders() -> None:
     torch.testing.assert_close(merge_epochs(torch.stack([z, *shuffled])), z)
 
 
-def test_order_gap_is_the_mean_over_pairs() -> None:
+def test_order_gap_is_the_authors_mean_over_all_pairs() -> None:
+    """All E² of them, an epoch's with itself included: E/(E - 1) less than over distinct pairs."""
     g = torch.randn(4, 1, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    pairs = [(g[i] - g[j]).square().mean() for i in range(4) for j in range(i)]
+    pairs = [(g[i] - g[j]).square().mean() for i in range(4) for j in range(4)]
+    assert len(pairs) == 16
     torch.testing.assert_close(order_gap(g), torch.stack(pairs).mean())
 
 

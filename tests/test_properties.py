@@ -112,7 +112,7 @@ def test_the_fast_step_is_the_textbook_step(tiny: Scene, alpha: float) -> None:
 def test_an_attack_is_the_textbook_loop(tiny: Scene) -> None:
     """Thirty steps of the whole solver against a loop written by hand."""
     found = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=30, seed=3)
-    draw = torch.Generator().manual_seed(3)
+    draw = smelib.seeds.generator(3, "start")
     z = torch.randn(tiny.z.shape, generator=draw, dtype=torch.float64)
     low, high = tiny.network.box(z)
     z, alpha = z.clamp(low, high).requires_grad_(), torch.tensor(0.5, dtype=torch.float64)
@@ -160,7 +160,7 @@ def test_checkpointing_changes_memory_and_nothing_else(epochs: int, prior: str) 
 def test_dlfa_does_not_know_the_clients_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one seed for client and attack, the attack still draws an order of its own."""
     scene = tiny_scene(epochs=4, samples=6, batch_size=2)
-    client = list(batches(6, scene.protocol, torch.Generator().manual_seed(0)))
+    client = list(batches(6, scene.protocol, smelib.seeds.generator(0, "batches")))
     drawn = []
 
     def watch(*arguments: object) -> list[Tensor]:
@@ -345,25 +345,12 @@ def test_number_of_steps(samples: int, batch: int) -> None:
     assert all(len(b) <= batch for b in drawn)
 
 
-def test_local_training_equals_torch_sgd(digits: Scene) -> None:
-    """The functional client against torch.optim.SGD on a module copy."""
-    body = copy.deepcopy(digits.network.body)
-    optimizer = torch.optim.SGD(body.parameters(), lr=digits.protocol.lr)
-    z = digits.network.normalise(digits.client.images)
-    for batch in batches(4, digits.protocol, torch.Generator().manual_seed(0)):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(body(z[batch]), digits.labels[batch]).backward()
-        optimizer.step()
-    for name, value in body.named_parameters():
-        torch.testing.assert_close(value.detach(), digits.update.after[name])
-
-
 def test_the_update_is_the_sum_of_the_gradients_on_the_way(tiny: Scene) -> None:
     path = list(local_path(tiny.network, tiny.client, tiny.protocol))
     assert len(path) == 1 + tiny.protocol.steps(3)
     z = tiny.network.normalise(tiny.client.images)
     total = {k: torch.zeros_like(v) for k, v in path[0].items()}
-    order = batches(3, tiny.protocol, torch.Generator().manual_seed(0))
+    order = batches(3, tiny.protocol, smelib.seeds.generator(0, "batches"))
     for weights, batch in zip(path, order, strict=False):
         total = P.add(total, gradient(tiny.network, weights, z[batch], tiny.labels[batch]))
     moved = P.sub(tiny.update.before, tiny.update.after)
@@ -375,7 +362,7 @@ def test_the_update_is_the_sum_of_the_gradients_on_the_way(tiny: Scene) -> None:
 @pytest.mark.parametrize("network", list(smelib.models.NETWORKS))
 def test_the_kernel_runs_on_the_meta_device(name: str, network: str) -> None:
     """A stray CPU tensor or an .item() inside the objective fails there."""
-    net = smelib.models.build(network, (1, 28, 28), 62)
+    net = smelib.models.build(network, (1, 28, 28), 62).to(torch.device("meta"), torch.float32)
     meta = {k: v.to("meta") for k, v in net.params().items()}
     update = Update(meta, meta, 2)
     known = torch.zeros(2, dtype=torch.long, device="meta")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from conftest import Scene
+from conftest import Scene, tiny_scene
 from torch import Tensor
 
 import smelib
 from smelib import attacks
-from smelib.solver import Recipe, _evenly, minimise, staircase
+from smelib.solver import Options, Recipe, Solution, _evenly, cosine, minimise, staircase
+from smelib.types import Stop
+
+
+def run(
+    objective: Callable, start: Tensor, recipe: Recipe, aux: dict | None = None, **options: object
+) -> Solution:
+    return minimise(objective, start, aux or {}, recipe, Options(progress=False, **options))
 
 
 def bowl(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
@@ -34,11 +43,6 @@ def test_history_has_every_step_and_every_term(digits: Scene) -> None:
     assert torch.equal(found.snapshots[-1], found.images)
 
 
-def test_images_stay_in_the_box(digits: Scene) -> None:
-    found = attacks.ig(digits.network, digits.update, digits.labels, steps=3)
-    assert 0 <= float(found.images.min()) <= float(found.images.max()) <= 1
-
-
 def test_an_attack_makes_progress(digits: Scene) -> None:
     found = attacks.sme(digits.network, digits.update, digits.labels, steps=60)
     assert found.similarity < 0.5 * float(found.history["similarity"][0])
@@ -59,7 +63,7 @@ def test_keep_best_is_never_worse_than_keep_last(digits: Scene) -> None:
 def test_keep_best_returns_the_state_it_reports() -> None:
     start = torch.ones(1, 3)
     jumpy = Recipe({"images": 1.5})
-    found = minimise(bowl, start, {}, jumpy, steps=9, keep="best", progress=False)
+    found = run(bowl, start, jumpy, steps=9, keep="best")
     assert float(found.images.square().sum()) == pytest.approx(float(found.loss))
     assert float(found.loss) == pytest.approx(float(found.history["loss"].min()))
 
@@ -81,40 +85,89 @@ def test_batched_restarts_equal_those_one_by_one(tiny: Scene, name: str) -> None
 
 def test_nan_stops_the_loop_and_keeps_the_last_good_state() -> None:
     def breaks(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
-        loss = images.square().sum() + torch.where(step >= 60, float("nan"), 0.0)
+        loss = images.square().sum() + torch.where((step >= 60) & (step < 75), torch.nan, 0.0)
         return loss, {"similarity": loss}
 
-    with pytest.warns(RuntimeWarning, match="turned NaN at step 60"):
-        found = minimise(
-            lambda i, a, s: breaks(i, a, torch.where(s >= 75, 0.0, s)),
-            torch.ones(1, 3),
-            {},
-            Recipe({"images": 0.1}),
-            steps=200,
-            progress=False,
-        )
+    found = run(breaks, torch.ones(1, 3), Recipe({"images": 0.1}), steps=200)
+    assert found.stopped is Stop.DIVERGED
     assert found.steps == 75
+    well = run(breaks, torch.ones(1, 3), Recipe({"images": 0.1}), steps=50)
+    assert torch.equal(found.images, well.images), "the state of the last look"
+
+
+def rough(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+    """A finite loss whose gradient is NaN at the origin: the root of a square."""
+    loss = images.square().sum().sqrt()
+    return loss, {"similarity": loss}
+
+
+def test_a_nan_gradient_is_no_good_state() -> None:
+    """The loss is finite at the step whose gradient is NaN; the state after it is not."""
+    found = run(rough, torch.zeros(1, 3), Recipe({"images": 0.1}), steps=1)
+    assert found.stopped is Stop.DIVERGED
+    assert torch.equal(found.images, torch.zeros(1, 3)), "the start is all there was"
+    assert float(found.loss) == 0
+
+    def late(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        return rough(images * torch.where(step >= 49, 0.0, 1.0), aux, step)
+
+    found = run(late, torch.ones(1, 3), Recipe({"images": 0.01}), steps=200)
+    assert found.stopped is Stop.DIVERGED
+    assert found.steps == 50
     assert bool(torch.isfinite(found.images).all())
 
 
-def test_a_restart_that_turns_nan_does_not_stop_the_others() -> None:
-    def one_breaks(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
-        loss = images.square().sum().sqrt() * torch.where(images[0] > 5, float("nan"), 1.0)
-        return loss, {"similarity": loss}
+def test_an_attack_says_at_which_step_it_diverged(tiny: Scene) -> None:
+    def breaks(model: object, update: object, labels: object) -> Callable:
+        def loss(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+            value = images.square().sum() + torch.where((step >= 30) & (step < 50), torch.nan, 0.0)
+            return value, {"similarity": value}
 
-    start = torch.tensor([[1.0, 1.0], [9.0, 1.0]])
-    found = minimise(one_breaks, start, {}, Recipe({"images": 0.01}), steps=60, progress=False)
-    assert found.stopped == "finished"
-    assert torch.isfinite(found.loss).tolist() == [True, False]
+        return loss
+
+    recipe, options = Recipe({"images": 0.1}), Options(steps=200, progress=False)
+    with pytest.warns(RuntimeWarning, match="turned NaN at step 30"):
+        found = attacks.reconstruct(tiny.network, tiny.update, tiny.labels, breaks, recipe, options)
+    assert found.stopped == "diverged"
 
 
-def test_nan_from_the_start_is_an_error() -> None:
-    def nothing(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
-        loss = (images * float("nan")).sum()
-        return loss, {"similarity": loss}
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_restart_that_turns_nan_does_not_stop_the_others(tiny: Scene, batched: bool) -> None:
+    """One start of two is worse than useless: the other one's result comes back."""
 
+    def fragile(model: object, update: object, labels: object) -> Callable:
+        def loss(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+            value = images.square().sum() * torch.where(aux["bad"] > 0, torch.nan, 1.0)
+            return value, {"similarity": value}
+
+        return loss
+
+    for order in ([1.0, 0.0], [0.0, 1.0]):
+        marks = iter(order)
+        recipe = Recipe(
+            {"images": 0.1, "bad": 0.0},
+            unknowns=lambda generator, marks=marks: {"bad": torch.tensor(next(marks))},
+        )
+        options = Options(steps=30, restarts=2, batched=batched, progress=False)
+        found = attacks.reconstruct(
+            tiny.network, tiny.update, tiny.labels, fragile, recipe, options
+        )
+        assert found.stopped == "finished"
+        assert torch.isfinite(found.restart_losses).tolist() == [mark == 0 for mark in order]
+        assert found.loss == float(found.restart_losses[order.index(0.0)])
+
+
+def test_nan_from_the_start_is_an_error(tiny: Scene) -> None:
+    def nothing(model: object, update: object, labels: object) -> Callable:
+        def loss(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+            value = (images * torch.nan).sum()
+            return value, {"similarity": value}
+
+        return loss
+
+    recipe, options = Recipe({"images": 0.1}), Options(steps=30, progress=False)
     with pytest.raises(FloatingPointError, match="from the first step"):
-        minimise(nothing, torch.ones(1, 3), {}, Recipe({"images": 0.1}), steps=30, progress=False)
+        attacks.reconstruct(tiny.network, tiny.update, tiny.labels, nothing, recipe, options)
 
 
 def test_ctrl_c_returns_what_there_is() -> None:
@@ -126,16 +179,9 @@ def test_ctrl_c_returns_what_there_is() -> None:
             raise KeyboardInterrupt
         return bowl(images, aux, step)
 
-    found = minimise(
-        interrupted,
-        torch.ones(1, 3),
-        {},
-        Recipe({"images": 0.1}),
-        steps=14,
-        snapshots=3,  # at 0, at 7, where the interruption comes, and at the end
-        progress=False,
-    )
-    assert found.stopped == "interrupted after 7 of 14 steps"
+    # Snapshots at 0, at 7, where the interruption comes, and at the end.
+    found = run(interrupted, torch.ones(1, 3), Recipe({"images": 0.1}), steps=14, snapshots=3)
+    assert found.stopped is Stop.INTERRUPTED
     assert found.snapshot_steps == [0, 7]
     assert len(found.snapshots) == 2
     assert len(found.history["loss"]) == found.steps == 7
@@ -147,31 +193,88 @@ def test_tolerance_stops_early() -> None:
         loss = images.square().sum() + 1
         return loss, {"similarity": loss}
 
-    found = minimise(
-        raised,
-        torch.ones(1, 3),
-        {},
-        Recipe({"images": 0.5}, schedule=staircase),
-        steps=1000,
-        tolerance=1e-3,
-        progress=False,
-    )
+    recipe = Recipe({"images": 0.5}, schedule=staircase)
+    found = run(raised, torch.ones(1, 3), recipe, steps=1000, tolerance=1e-3)
     assert found.steps < 1000
-    assert "stopped falling" in found.stopped
+    assert found.stopped is Stop.STALLED
 
 
 def test_an_unknown_can_be_updated_now_and_then(tiny: Scene) -> None:
     objective = smelib.objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.01)
-    found = minimise(
-        objective,
-        tiny.z[None],
-        {"alpha": torch.tensor([0.5], dtype=torch.float64)},
-        Recipe({"images": 0.1, "alpha": 0.01}, every={"alpha": 4}),
-        steps=12,
-        progress=False,
-    )
+    recipe = Recipe({"images": 0.1, "alpha": 0.01}, every={"alpha": 4})
+    alpha = {"alpha": torch.tensor([0.5], dtype=torch.float64)}
+    found = run(objective, tiny.z[None], recipe, alpha, steps=12)
     moves = found.history["alpha"][:, 0].diff().nonzero().flatten().tolist()
     assert moves == [0, 4, 8]
+
+
+def test_bounds_are_kept_at_every_step() -> None:
+    """Adam would carry each pixel a whole unit further; the box is in the loop, not at the end."""
+    seen = []
+
+    def pulls(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        seen.append(images.detach().clone())
+        loss = -images.sum()
+        return loss, {"similarity": loss}
+
+    recipe = Recipe({"images": 1.0}, bounds={"images": (-0.5, 2.25)})
+    found = run(pulls, torch.zeros(1, 3), recipe, steps=5)
+    assert [float(x.max()) for x in seen[:5]] == pytest.approx([0, 1, 2, 2.25, 2.25])
+    assert float(found.images.max()) == 2.25
+
+
+def test_dummies_stay_in_the_pixels_box(digits: Scene) -> None:
+    """Watched from inside the objective, where nothing has been clamped for show."""
+    seen = []
+
+    def watched(model: object, update: object, labels: object) -> Callable:
+        loss = smelib.objectives.ig(model, update, labels, tv=0.01)
+
+        def inner(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+            pixels = model.denormalise(images.detach())
+            seen.append((float(pixels.min()), float(pixels.max())))
+            return loss(images, aux, step)
+
+        return inner
+
+    recipe, options = attacks.PRESETS["paper"].recipe(), Options(steps=4, progress=False)
+    attacks.reconstruct(digits.network, digits.update, digits.labels, watched, recipe, options)
+    assert min(low for low, _ in seen) > -1e-5
+    assert max(high for _, high in seen) == pytest.approx(1, abs=1e-5)
+
+
+def test_keep_best_compares_under_one_factor() -> None:
+    """Where the goal moves, as in DLFA, early losses look better than they are."""
+
+    def moving(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        distance = images.square().sum()
+        loss = (1 + step) ** 2 * distance
+        return loss, {"similarity": distance, "score": distance.detach()}
+
+    recipe = Recipe({"images": 0.01})
+    best, last = (run(moving, torch.ones(1, 3), recipe, steps=9, keep=k) for k in ("best", "last"))
+    assert int(best.history["loss"].argmin()) == 0, "the loss itself only grows"
+    assert torch.equal(best.images, last.images)
+
+
+def test_dlfas_score_is_its_loss_under_the_last_factor(tiny: Scene) -> None:
+    loss = smelib.objectives.dlfa(
+        tiny.network, tiny.update, tiny.labels, tiny.protocol, tv=0.1, factor=(4.0, 2.0), until=10
+    )
+    z = tiny.z.expand(3, *tiny.z.shape)
+    first, half, last, later = (loss(z, {}, torch.tensor(float(k))) for k in (0, 5, 10, 99))
+    d, steps = first[1]["distance"], tiny.protocol.steps(3)
+    assert float(first[0] - last[0]) == pytest.approx(float(2 / steps * d))
+    assert float(half[0] - last[0]) == pytest.approx(float((8**0.5 - 2) / steps * d))
+    for value, terms in (first, half, last, later):
+        assert float(terms["score"]) == pytest.approx(float(later[0]))
+        assert float(value) >= float(later[0]) * (1 - 1e-12)
+
+
+def test_cosine_schedule_ends_at_nothing() -> None:
+    assert [cosine(k, 4) for k in range(5)] == pytest.approx(
+        [1, 0.853553, 0.5, 0.146447, 0], abs=1e-6
+    )
 
 
 def test_a_compiler_that_fails_is_done_without(
@@ -209,6 +312,83 @@ def test_the_fast_preset_starts_grey_and_moves_alpha_every_fourth_step(digits: S
     assert found.history["alpha"].diff().nonzero().flatten().tolist() == [0, 4, 8]
     with pytest.raises(smelib.InputError, match="did you mean 'fast'"):
         attacks.sme(digits.network, digits.update, digits.labels, preset="fsat")
+
+
+def test_options_are_checked_by_name(tiny: Scene) -> None:
+    scene = (tiny.network, tiny.update, tiny.labels)
+    for options, message in (
+        ({"setps": 3}, "did you mean 'steps'"),
+        ({"steps": 0}, "steps is 0"),
+        ({"steps": 2.5}, "whole number"),
+        ({"restarts": 0}, "restarts is 0"),
+        ({"keep": "first"}, "choose 'last' or 'best'"),
+        ({"seed": -1}, "seed -1"),
+        ({"seed": 10**20}, "2\\^63"),
+        ({"device": "cuda:77"}, "cannot be used"),
+    ):
+        with pytest.raises(smelib.InputError, match=message):
+            attacks.sme(*scene, **options)
+
+
+def test_a_preset_of_your_own(tiny: Scene) -> None:
+    scene = (tiny.network, tiny.update, tiny.labels)
+    mine = attacks.Preset(7, staircase, (0.9, 0.999), alpha_rate=0.001)
+    found, paper = attacks.sme(*scene, preset=mine), attacks.sme(*scene, steps=7)
+    assert found.steps == 7
+    assert torch.equal(found.images, paper.images)
+
+
+def test_an_attack_of_your_own_in_a_few_lines(tiny: Scene) -> None:
+    """IG with a Euclidean prior, written with `reconstruct`; without the prior it is IG."""
+
+    def shrinking(weight: float) -> Callable:
+        def make(model: object, update: object, labels: object) -> Callable:
+            ig = smelib.objectives.ig(model, update, labels, tv=0.01)
+
+            def loss(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+                value, terms = ig(images, aux, step)
+                return value + weight * images.square().mean(), terms
+
+            return loss
+
+        return make
+
+    scene = (tiny.network, tiny.update, tiny.labels)
+    recipe, options = attacks.PRESETS["paper"].recipe(), Options(steps=9, seed=2)
+    plain, pulled = (
+        attacks.reconstruct(*scene, shrinking(w), recipe, options) for w in (0.0, 10.0)
+    )
+    assert torch.equal(plain.images, attacks.ig(*scene, steps=9, seed=2).images)
+    assert float(pulled.images.std()) < float(plain.images.std())
+
+
+def test_batched_l_bfgs_is_refused(tiny: Scene) -> None:
+    """One line search for all restarts would couple them."""
+    with pytest.raises(smelib.InputError, match="couple the restarts"):
+        attacks.dlg(tiny.network, tiny.update, tiny.labels, lr=0.5, restarts=2, batched=True)
+    alone = attacks.dlg(tiny.network, tiny.update, tiny.labels, lr=0.5, steps=3, seed=1)
+    many = attacks.dlg(tiny.network, tiny.update, tiny.labels, lr=0.5, steps=3, seed=1, restarts=2)
+    assert float(many.restart_losses[0]) == alone.loss
+
+
+def test_every_attack_is_compiled_however_many_there_were(
+    tiny: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dynamo gives up on a function after eight versions of it, and says nothing."""
+    compiled, real = [], torch.compile
+
+    def counting(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        compiled[-1] += 1
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda f: real(f, backend=counting))
+    for count in range(10):
+        compiled.append(0)
+        scene = tiny_scene(samples=2 + count % 5, epochs=1)
+        found = attacks.sme(scene.network, scene.update, scene.labels, steps=2, compile=True)
+        plain = attacks.sme(scene.network, scene.update, scene.labels, steps=2)
+        torch.testing.assert_close(found.images, plain.images)
+    assert min(compiled) >= 1, compiled
 
 
 def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:

@@ -1,32 +1,54 @@
-"""The paper's networks as pure functions of their weights.
-
-A `Network` holds no state an attack could disturb: its weights are a dict that you pass in.
-"""
+"""The one boundary to a module: its trainable weights, its head, its pixels, its device."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.func import functional_call, replace_all_batch_norm_modules_
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from smelib.types import InputError, Params, Update, same_layout
+from smelib.types import InputError, Params, Update, nearest, same_layout
 
 # The one place where pixels are normalised: FEMNIST's and CIFAR-100's mean and standard deviation.
 NORMALISATION = {
     1: ((0.96424,), (0.15768,)),
     3: ((0.5071, 0.4866, 0.4409), (0.2673, 0.2564, 0.2762)),
 }
+BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""What the client minimises: scores `[N, classes]` and labels (or probabilities) to a number."""
 
 
-@dataclass(frozen=True)
+def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
+    """The mean squared distance to the one-hot labels, for `loss=`."""
+    target = labels if labels.is_floating_point() else F.one_hot(labels, scores.shape[-1])
+    return F.mse_loss(scores, target.to(scores))
+
+
+class _Mirror(threading.local):
+    """The module's structure, once per thread: a functional call swaps weights in place."""
+
+    def __init__(self, body: nn.Module) -> None:
+        shared = {id(t): t for t in (*body.parameters(), *body.buffers())}
+        self.body = copy.deepcopy(body, shared)
+
+
+@dataclass(frozen=True, eq=False)
 class Network:
     """A classifier of `shape` images into `classes` classes, and how its pixels are normalised.
 
     `logits(params, z)` takes *normalised* images `z` and any weights; `network(images)` takes
-    images in [0, 1] and uses the network's own weights. `body` is any `nn.Module` from normalised
-    images to logits; it runs in eval mode and is never changed.
+    images in [0, 1] and uses the network's own weights. `body` is a private copy of any `nn.Module`
+    from normalised images to scores, in eval mode; it is never changed. `trainable` names the
+    weights that local training moves, which are those that an attack can match.
     """
 
     body: nn.Module
@@ -35,61 +57,124 @@ class Network:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     name: str = "custom"
+    loss: Loss = F.cross_entropy
 
     def __post_init__(self) -> None:
-        self.body.eval()
+        body = copy.deepcopy(self.body).eval()
+        trainable = [k for k, v in body.named_parameters() if v.requires_grad]
+        if not trainable:
+            raise InputError(
+                f"{self.name!r} has no trainable weights (requires_grad is False for all), so a "
+                "client could not train it."
+            )
+        like = dict(body.named_parameters())[trainable[0]]
+
+        def channels(values: tuple[float, ...]) -> Tensor:
+            return torch.tensor(values, device=like.device, dtype=like.dtype).view(-1, 1, 1)
+
+        made = {"body": body, "trainable": frozenset(trainable), "_mirror": _Mirror(body)}
+        made |= {"_mean": channels(self.mean), "_std": channels(self.std)}
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple:
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Network:
+        """The same network on another device or in another precision; itself if it is there."""
+        if (self._mean.device, self._mean.dtype) == (torch.device(device), dtype):
+            return self
+        return replace(self, body=copy.deepcopy(self.body).to(device, dtype))
+
+    def like(self, weights: Params) -> Network:
+        """The network where these weights are."""
+        first = next(iter(weights.values()))
+        return self.to(first.device, first.dtype)
 
     def params(self) -> Params:
         """A copy of the network's own weights."""
         return {k: v.detach().clone() for k, v in self.body.named_parameters()}
 
+    def trained(self, params: Params) -> Params:
+        """The part that training moves: no frozen layers, no buffers."""
+        return {k: v for k, v in params.items() if k in self.trainable}
+
+    @property
+    def structure(self) -> nn.Module:
+        """The module as this thread may use it, for calls with other weights and for hooks."""
+        return self.body if torch.compiler.is_compiling() else self._mirror.body
+
     def logits(self, params: Params, z: Tensor) -> Tensor:
-        """Class scores of normalised images under the given weights."""
-        buffers = {k: v.to(z) for k, v in self.body.named_buffers() if v.is_floating_point()}
-        return functional_call(self.body, {**params, **buffers}, (z,))
+        """Class scores of normalised images under the given weights (and buffers, if any)."""
+        with sdpa_kernel(SDPBackend.MATH):  # the fused attentions have no second derivative
+            return functional_call(self.structure, params, (z,))
 
     def __call__(self, images: Tensor) -> Tensor:
         """Class scores of images in [0, 1] under the network's own weights."""
-        return self.logits(self.params(), self.normalise(images))
+        return self.logits(self.params(), self.normalise(images.to(self._mean)))
 
     def normalise(self, images: Tensor) -> Tensor:
         """[0, 1] pixels to the space in which the network and the attacks work."""
-        return (images - self._channel(self.mean, images)) / self._channel(self.std, images)
+        return (images - self._mean.to(images)) / self._std.to(images)
 
     def denormalise(self, z: Tensor) -> Tensor:
         """The inverse of `normalise`."""
-        return z * self._channel(self.std, z) + self._channel(self.mean, z)
+        return z * self._std.to(z) + self._mean.to(z)
 
     def box(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """The normalised values of a black and a white pixel, channel by channel."""
-        zero = torch.zeros(len(self.mean), 1, 1, device=like.device, dtype=like.dtype)
-        return self.normalise(zero), self.normalise(zero + 1)
+        black = torch.zeros_like(self._mean).to(like)
+        return self.normalise(black), self.normalise(black + 1)
 
     def head(self) -> tuple[str, str]:
         """Names of the last linear layer's weight and bias, where the labels leak."""
-        own = dict(self.body.named_parameters())
-        weight = [k for k, v in own.items() if v.ndim == 2 and v.shape[0] == self.classes]
-        bias = [k for k, v in own.items() if v.ndim == 1 and v.shape[0] == self.classes]
-        if not weight or not bias:
+        layers = [
+            f"{k}.".lstrip(".")
+            for k, module in self.body.named_modules()
+            if isinstance(module, nn.Linear) and module.out_features == self.classes
+        ]
+        names = (f"{layers[-1]}weight", f"{layers[-1]}bias") if layers else ("", "")
+        if not self.trainable.issuperset(names):
             raise InputError(
-                f"{self.name!r} has no last linear layer with a bias and {self.classes} outputs, "
-                "and labels are read from there; give the labels instead."
+                f"{self.name!r} has no last linear layer with {self.classes} outputs whose weight "
+                "and bias both train, and labels are read from there; give the labels instead."
             )
-        return weight[-1], bias[-1]
+        return names
 
     def own(self, update: Update) -> Update:
         """The update in the network's order of parameters; refused if it is another network's.
 
-        Files sort names as they like, and sums over layers depend on the order.
+        Files sort names as they like, and sums over layers depend on the order. Running statistics
+        that came along are kept and used; whole-number buffers, such as counters, are not needed.
         """
-        names = dict(self.body.named_parameters())
-        same_layout(update.before, names, "before", self.name)
-        before, after = ({k: w[k] for k in names} for w in (update.before, update.after))
+        weights = dict(self.body.named_parameters())
+        buffers = dict(self.body.named_buffers())
+        extra = [k for k in update.before if k not in weights and k not in buffers]
+        told = {k for k in extra if k.rpartition(".")[2] in BATCH_STATISTICS}  # not asked for
+        given = {k: v for k, v in update.before.items() if k not in buffers and k not in told}
+        same_layout(given, weights, "before", self.name)
+        kept = [k for k, v in buffers.items() if v.is_floating_point() and k in update.before]
+        same_layout({k: update.before[k] for k in kept}, {k: buffers[k] for k in kept}, *"ab")
+        before, after = (
+            {k: w[k] for k in (*weights, *kept)} for w in (update.before, update.after)
+        )
         return Update(before, after, update.samples)
 
-    @staticmethod
-    def _channel(values: tuple[float, ...], like: Tensor) -> Tensor:
-        return torch.tensor(values, device=like.device, dtype=like.dtype).view(-1, 1, 1)
+    def check_labels(self, labels: Tensor, samples: int) -> Tensor:
+        """One integer label per sample, each a class of the network."""
+        labels = torch.as_tensor(labels)
+        if labels.ndim != 1 or len(labels) != samples or labels.is_floating_point():
+            raise InputError(
+                f"the update comes from {samples} samples, so it needs {samples} "
+                f"integer labels; these are {tuple(labels.shape)} of {labels.dtype}."
+            )
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= self.classes:
+            raise InputError(
+                f"the label {high if high >= self.classes else low} is out of range: the network "
+                f"has classes 0..{self.classes - 1}."
+            )
+        return labels.long()
 
 
 def wrap(
@@ -100,8 +185,14 @@ def wrap(
     mean: tuple[float, ...] | None = None,
     std: tuple[float, ...] | None = None,
     name: str = "custom",
+    loss: Loss = F.cross_entropy,
+    batch_norm: str = "frozen",
 ) -> Network:
-    """Make a `Network` of your own module; `mean` and `std` default to the paper's data sets'."""
+    """Make a `Network` of your own module; `mean` and `std` default to the paper's data sets'.
+
+    `batch_norm` says how the client's batch-norm layers work while it trains: "frozen", with their
+    running statistics, or "batch", with those of the batch.
+    """
     if len(shape) != 3 or (shape[0] not in NORMALISATION and (mean is None or std is None)):
         raise InputError(
             f"images of shape {tuple(shape)} need mean= and std=, one value per channel; "
@@ -112,4 +203,8 @@ def wrap(
     std = tuple(defaults[1] if std is None else std)
     if len(mean) != shape[0] or len(std) != shape[0] or min(std) <= 0:
         raise InputError(f"mean and std need {shape[0]} values each, and std positive ones.")
-    return Network(body, tuple(shape), classes, mean, std, name)
+    if batch_norm not in ("frozen", "batch"):
+        raise nearest("batch norm", batch_norm, ["frozen", "batch"])
+    if batch_norm == "batch":
+        body = replace_all_batch_norm_modules_(copy.deepcopy(body))
+    return Network(body, tuple(shape), classes, mean, std, name, loss)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from smelib import seeds
 from smelib.models.network import Network, wrap
 from smelib.types import InputError, nearest
 
@@ -44,7 +45,8 @@ def _build(
     if classes < 2:
         raise InputError(f"a classifier needs at least 2 classes, not {classes}.")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        # The CPU's generator alone: torch.manual_seed would seed the GPUs' too.
+        torch.default_generator.manual_seed(seeds.derive(seed, "weights"))
         body = make()
         with torch.no_grad():
             INITS[init](body)

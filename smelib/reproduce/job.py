@@ -30,6 +30,7 @@ from tqdm import tqdm
 from smelib import (
     attacks,
     data,
+    devices,
     federated,
     metrics,
     models,
@@ -331,7 +332,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _device_name(name: str) -> str:
-    device = attacks.pick_device(name)
+    device = devices.pick_device(name)
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
