@@ -53,7 +53,7 @@ def reconstruct(
         labels = model.check_labels(labels, update.samples).to(place)
     batched = _batched(update, recipe, options)
     starts = _starts(model, update, recipe, options)
-    recipe = replace(recipe, bounds=_normalised(model, recipe.bounds))
+    recipe = replace(recipe, bounds=_normalised(model, recipe.bounds, starts[0]))
     loss = objective(model, update, labels)
 
     solutions: list[Solution] = []
@@ -129,11 +129,11 @@ def _starts(model: Network, update: Update, recipe: Recipe, options: Options) ->
     return found
 
 
-def _normalised(model: Network, bounds: dict[str, tuple]) -> dict[str, tuple]:
+def _normalised(model: Network, bounds: dict[str, tuple], start: Aux) -> dict[str, tuple]:
     """The bounds as the loop needs them: those of pixels in the network's units."""
     if "images" not in bounds:
         return bounds
-    black, white = model.box(model.normalise(torch.zeros(())))
+    black, white = model.box(start["images"])
     return {**bounds, "images": tuple(torch.lerp(black, white, v) for v in bounds["images"])}
 
 

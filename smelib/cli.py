@@ -16,9 +16,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from smelib import attacks, data, labels, models
+from smelib.devices import keep_freed_memory
 from smelib.federated import local_update
 from smelib.metrics import evaluate
-from smelib.types import InputError, Params, Protocol, Reconstruction, Update, nearest
+from smelib.types import InputError, Params, Protocol, Reconstruction, Stop, Update, nearest
 from smelib.version import __version__
 
 
@@ -136,8 +137,8 @@ def _say(result: dict, as_json: bool, out: str | None) -> None:
         print(f"  PSNR {result['psnr']:.1f} dB, SSIM {result['ssim']:.2f}")
     at = "" if result["alpha"] is None else f", alpha = {result['alpha']:.3f}"
     print(f"  gradient mismatch L_sim = {result['l_sim']:.4f}{at}")
-    if result["stopped"] != "finished":
-        print(f"  {result['stopped']}")
+    if result["stopped"] != Stop.FINISHED:
+        print(f"  {result['stopped']} after {result['steps']} steps")
     print(f"  pictures and weights in {out}" if out else "  add --out DIR to save the pictures")
 
 
@@ -157,7 +158,7 @@ def _result(
         "seconds": round(found.seconds, 3),
         "device": found.device,
         "labels": found.labels.tolist(),
-        "stopped": found.stopped,
+        "stopped": found.stopped.value,
         "version": __version__,
     }
 
@@ -304,8 +305,23 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="smelib", description="What can a federated-learning server reconstruct?")
     top.add_argument("--version", action="version", version=f"smelib {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    simulated = commands.add_parser("attack", help="attack a simulated client and score the result")
+    own = commands.add_parser("audit", help="attack your own update: two safetensors files")
+    _attack_options(simulated)
+    _audit_options(own)
+    for command in (simulated, own):
+        _shared_options(command)
+    _reproduce_options(
+        commands.add_parser("reproduce", help="run one of the paper's tables; resumes by itself")
+    )
+    s = commands.add_parser("scoreboard", help="the paper's numbers beside ours")
+    s.add_argument("--out", default="results", help="folder of the CSV files (results)")
+    s.add_argument("--page", default="book/scoreboard.md", help="where the page goes")
+    s.set_defaults(run=scoreboard)
+    return top
 
-    a = commands.add_parser("attack", help="attack a simulated client and score the pictures")
+
+def _attack_options(a: argparse.ArgumentParser) -> None:
     a.add_argument("--dataset", default="mnist", help=f"one of {', '.join(data.LOADERS)}")
     a.add_argument("--epochs", type=int, default=10, help="local epochs E (10)")
     a.add_argument("--samples", type=int, default=10, help="the client's images N (10)")
@@ -318,7 +334,8 @@ def parser() -> argparse.ArgumentParser:
     a.add_argument("--download", action="store_true", help="let torchvision fetch the data set")
     a.set_defaults(run=attack)
 
-    u = commands.add_parser("audit", help="attack your own update: two safetensors files")
+
+def _audit_options(u: argparse.ArgumentParser) -> None:
     u.add_argument("--before", required=True, help="the weights the server sent, w0")
     u.add_argument("--after", required=True, help="the weights the client sent back, wT")
     u.add_argument("--dataset-shape", required=True, help="one image, like 1x28x28")
@@ -330,7 +347,21 @@ def parser() -> argparse.ArgumentParser:
     u.add_argument("--lr", type=_number, default=0.004, help="local learning rate (0.004)")
     u.set_defaults(run=audit)
 
-    r = commands.add_parser("reproduce", help="run one of the paper's tables; resumes by itself")
+
+def _shared_options(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
+    add("--network", default="cnn", help=", ".join(models.NETWORKS))
+    add("--preset", default="fast", help="schedule of ig and sme: fast (200 steps) or paper (1000)")
+    add("--steps", type=int, help="iterations, if not the preset's number")
+    add("--restarts", type=int, default=1, help="independent starts (1)")
+    add("--seed", type=int, default=0, help="of everything random (0)")
+    add("--device", default="auto", help="auto, cpu, cuda, mps")
+    add("--out", help="folder for weights, pictures and result.json")
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def _reproduce_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
     r.add_argument("--methods", help="like ig,sme,dlfa (all)")
@@ -348,27 +379,6 @@ def parser() -> argparse.ArgumentParser:
     r.add_argument("--out", default="results", help="folder of the CSV files (results)")
     r.set_defaults(run=reproduce)
 
-    s = commands.add_parser("scoreboard", help="the paper's numbers beside ours")
-    s.add_argument("--out", default="results", help="folder of the CSV files (results)")
-    s.add_argument("--page", default="book/scoreboard.md", help="where the page goes")
-    s.set_defaults(run=scoreboard)
-
-    for command in (a, u):
-        command.add_argument("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
-        command.add_argument("--network", default="cnn", help=", ".join(models.NETWORKS))
-        command.add_argument(
-            "--preset",
-            default="fast",
-            help="schedule of ig and sme: fast (200 steps) or paper (1000)",
-        )
-        command.add_argument("--steps", type=int, help="iterations, if not the preset's number")
-        command.add_argument("--restarts", type=int, default=1, help="independent starts (1)")
-        command.add_argument("--seed", type=int, default=0, help="of everything random (0)")
-        command.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
-        command.add_argument("--out", help="folder for weights, pictures and result.json")
-        command.add_argument("--json", action="store_true", help="print one JSON object")
-    return top
-
 
 def in_sentences(program: str, work: Callable[[], int]) -> int:
     """Do the work; bad input is a sentence on standard error and exit code 2."""
@@ -385,6 +395,7 @@ def in_sentences(program: str, work: Callable[[], int]) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Run one command of the command line."""
     args = parser().parse_args(argv)
+    keep_freed_memory()
     return in_sentences("smelib", lambda: _obey(args))
 
 

@@ -59,7 +59,7 @@ def _statistics(model: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, T
             p = model.logits(weights, z).softmax(dim=-1).mean(dim=0)
     finally:
         hook.remove()
-    return p, seen[0].sum(dim=-1).mean()
+    return p.cpu(), seen[0].sum(dim=-1).mean().cpu()
 
 
 def counts(
@@ -88,9 +88,9 @@ def counts(
     if layer not in ("bias", "rows"):
         raise nearest("layer", layer, ["bias", "rows"])
     update = _ready(model, update)
-    model, n, fall = model.like(update.before), update.samples, _fall(model, update)[layer]
-    generator = seeds.generator(seed, "label dummies")
-    z = torch.randn(dummies, *model.shape, generator=generator).to(fall)
+    model, n, fall = model.like(update.before), update.samples, _fall(model, update)[layer].cpu()
+    z = torch.randn(dummies, *model.shape, generator=seeds.generator(seed, "label dummies"))
+    z = z.to(next(iter(update.before.values())))
     (p0, o0), (p1, o1) = (_statistics(model, w, z) for w in (update.before, update.after))
     if protocol is None:
         p = (p0 + p1) / 2
@@ -99,7 +99,7 @@ def counts(
         factor = ratios.median() if model.classes > n else ratios.min()
     else:
         steps = protocol.steps(n)
-        mix = (torch.arange(steps, dtype=fall.dtype, device=fall.device) / steps).mean()
+        mix = (steps - 1) / (2 * steps)  # the mean of t/T
         p, o = torch.lerp(p0, p1, mix), torch.lerp(o0, o1, mix)
         factor = n / (steps * protocol.lr * (1 if layer == "bias" else o))
     return _round_to_total(n * p - factor * fall, n)

@@ -33,6 +33,17 @@ def squared_error(scores: Tensor, labels: Tensor) -> Tensor:
     return F.mse_loss(scores, target.to(scores))
 
 
+def _copied(body: nn.Module, device: torch.device | None, dtype: torch.dtype | None) -> nn.Module:
+    """A copy of the module in eval mode, elsewhere or in another precision where one is given."""
+    memo: dict[int, Tensor] = {}
+    for p in body.parameters():
+        moved = p.detach().to(device, dtype, copy=True)
+        memo[id(p)] = nn.Parameter(moved, requires_grad=p.requires_grad)
+    for b in body.buffers():
+        memo[id(b)] = b.to(device, dtype if b.is_floating_point() else None, copy=True)
+    return copy.deepcopy(body, memo).eval()
+
+
 class _Mirror(threading.local):
     """The module's structure, once per thread: a functional call swaps weights in place."""
 
@@ -60,7 +71,7 @@ class Network:
     loss: Loss = F.cross_entropy
 
     def __post_init__(self) -> None:
-        body = copy.deepcopy(self.body).eval()
+        body = _copied(self.body, None, None)
         trainable = [k for k, v in body.named_parameters() if v.requires_grad]
         if not trainable:
             raise InputError(
@@ -84,7 +95,7 @@ class Network:
         """The same network on another device or in another precision; itself if it is there."""
         if (self._mean.device, self._mean.dtype) == (torch.device(device), dtype):
             return self
-        return replace(self, body=copy.deepcopy(self.body).to(device, dtype))
+        return replace(self, body=_copied(self.body, device, dtype))
 
     def like(self, weights: Params) -> Network:
         """The network where these weights are."""
