@@ -411,13 +411,13 @@ def test_leafs_pictures_keep_their_axes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [".", "data", "femnist/data"])
 def test_leafs_folders_hold_each_image_once(tmp_path: Path, inside: str) -> None:
-    """`train/` and `test/` are made out of `all_data/`: reading all would count images twice."""
+    """`train/` and `test/` are made out of `all_data/`, today's or an older one: it counts alone."""
     data = tmp_path / inside
-    write_leaf(data / "train" / "all_data_0_train_9.json", u=leaf_user([1, 2]), v=leaf_user([3]))
+    write_leaf(data / "train" / "all_data_0_train_9.json", u=leaf_user([1, 2, 7]), v=leaf_user([3]))
     write_leaf(data / "test" / "all_data_0_test_9.json", u=leaf_user([4]))
     write_leaf(data / "sampled_data" / "all_data_0_niid.json", u=leaf_user([1]))
     held = smelib.data.load("femnist", root=tmp_path)
-    assert sorted(held.labels.tolist()) == [1, 2, 3, 4]
+    assert sorted(held.labels.tolist()) == [1, 2, 3, 4, 7]
     write_leaf(data / "all_data" / "all_data_0.json", u=leaf_user([1, 2, 4]))
     write_leaf(data / "all_data" / "all_data_1.json", v=leaf_user([3]), w=leaf_user([6]))
     held = smelib.data.load("femnist", root=tmp_path)

@@ -114,6 +114,12 @@ def test_truncated_emnist_gives_a_sentence(tmp_path: Path, which: str, kept: int
         smelib.data.load("emnist", root=tmp_path)
 
 
+def test_half_of_emnist_is_none(tmp_path: Path) -> None:
+    (write_emnist(tmp_path, [0]) / "emnist-byclass-train-labels-idx1-ubyte").unlink()
+    with pytest.raises(InputError, match="Three ways"):
+        smelib.data.load("emnist", root=tmp_path)
+
+
 def test_emnist_of_another_split_is_refused(tmp_path: Path) -> None:
     write_emnist(tmp_path, [0, 62])
     with pytest.raises(InputError, match="0 to 61"):
