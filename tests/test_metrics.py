@@ -196,3 +196,11 @@ def test_a_score_does_not_broadcast() -> None:
         metrics.ssim(pictures(8, 8), pictures(8, 8))
     with pytest.raises(InputError, match=r"\[C, H, W\]"):
         metrics.ssim(pictures(3, 8, 8), pictures(1, 8, 8))
+
+
+def test_half_precision_is_scored_in_double() -> None:
+    """Squared errors below 6e-8 vanish in float16, and PSNR would be infinite."""
+    a = torch.full((1, 1, 8, 8), 0.001, dtype=torch.float16)
+    b = a + torch.tensor(1e-4, dtype=torch.float16)
+    expected = metrics.psnr(a.double(), b.double())
+    assert metrics.evaluate(a, b).psnr == pytest.approx(expected)
