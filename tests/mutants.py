@@ -149,10 +149,12 @@ def run(names: list[str], jobs: int) -> bool:
 def main() -> int:
     """Read the command line, run, and say how it went with the exit code."""
     parser = argparse.ArgumentParser(description="Do the tests notice a fault?")
-    parser.add_argument("modules", nargs="*", choices=[[], *MODULES], metavar="MODULE")
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(MODULES))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--jobs", type=int, default=cores, help="at a time (default: all cores)")
     chosen = parser.parse_args()
+    if unknown := set(chosen.modules) - set(MODULES):
+        parser.error(f"no mutants for {', '.join(unknown)}: choose from {', '.join(MODULES)}")
     try:
         return 0 if run(chosen.modules or list(MODULES), chosen.jobs) else 1
     except MisfitError as error:
