@@ -34,11 +34,9 @@ MODULES = {
         "smelib/params.py",
         ("tests/test_properties.py",),
         (
-            Mutant("start[k] + alpha *", "start[k] - alpha *", "the segment leads away from wT"),
-            Mutant("alpha * (end[k]", "(1 - alpha) * (end[k]", "alpha = 0 is the end, not IG"),
-            Mutant(
-                "return {k: a[k] - b[k]", "return {k: b[k] - a[k]", "the update is turned round"
-            ),
+            Mutant("(start[k], end[k], alpha)", "(end[k], start[k], alpha)", "alpha = 0 is not IG"),
+            Mutant("(start[k], end[k], alpha)", "(start[k], end[k], -alpha)", "away from wT"),
+            Mutant("k: a[k] - b[k]", "k: b[k] - a[k]", "the update is turned round"),
             Mutant("alpha=scale)", "alpha=-scale)", "clients climb"),
             Mutant("torch.addcmul(a[k], b[k], scale)", "a[k]", "the simulation stands still"),
             Mutant("return dot(a, a).sqrt()", "return dot(a, a)", "the cosine is not a cosine"),

@@ -23,9 +23,9 @@ def path_gradients(model: Network, client: Client, path: Iterable[Params]) -> li
     """
     found = []
     for weights in path:
-        like = next(iter(weights.values()))
-        z = model.normalise(client.images.to(like))
-        found.append(federated.gradient(model, weights, z, client.labels.to(like.device)))
+        here = model.like(weights)
+        z = here.normalise(client.images.to(next(iter(weights.values()))))
+        found.append(federated.gradient(here, weights, z, client.labels.to(z.device)))
     return found
 
 
@@ -80,8 +80,9 @@ def segment_cosines(
     $D$ is the client's true data, so this is what an attack could reach and not what it reaches.
     Weights that the client keeps frozen count in neither.
     """
+    update = model.own(update)
     update.check()
-    points = (P.lerp(update.before, update.after, float(a)) for a in alpha)
-    direction = model.trained(P.sub(update.before, update.after))
-    found = path_gradients(model, client, points)
-    return np.array([float(P.cosine(direction, g)) for g in found])
+    start, end = model.trained(update.before), model.trained(update.after)
+    points = ({**update.before, **P.lerp(start, end, float(a))} for a in alpha)
+    direction = P.sub(start, end)
+    return np.array([float(P.cosine(direction, g)) for g in path_gradients(model, client, points)])
