@@ -6,11 +6,18 @@ STAMP := $(VENV)/installed
 export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test notebooks lab lint bench quality reproduce scoreboard repository clean
+.PHONY: help setup book check test mutants lower-bounds notebooks lab lint rooms bench quality \
+	reproduce scoreboard repository clean
+
+# The tests that need the book's tools, and not only what a user of smelib installs.
+BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_pages.py tests/test_repository.py
+# Python 3.10 where there is one: the oldest that pyproject.toml allows.
+OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
+LOWER := _build/lower-bounds
 
 help: ## list the targets
 	@echo "What the Server Sees: make TARGET"
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 $(STAMP): requirements.txt pyproject.toml
 	@echo "== setting up $(VENV) from requirements.txt (once; a few minutes)"
@@ -26,6 +33,12 @@ book: $(STAMP) ## render the book to _build/html
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
 	@echo "== done: open _build/html/index.html"
 
+check: $(STAMP) ## before each commit: lint and the quick unit tests (at most three minutes)
+	@echo "== lint"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@echo "== unit tests, without the slow ones"
+	@$(BIN)/python -m pytest tests -m "not slow" --ignore tests/test_pages.py
+
 test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
@@ -37,6 +50,18 @@ test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
 	@echo "== the rendered pages, in a browser"
 	@$(BIN)/python -m pytest tests/test_pages.py -rs
 	@echo "== done: all tests passed"
+
+mutants: $(STAMP) ## do the tests notice a fault? make mutants [MODULE="params metrics"] (some minutes)
+	@$(BIN)/python tests/mutants.py $(MODULE)
+
+lower-bounds: ## the kernel's unit tests on the oldest versions that pyproject.toml allows
+	@echo "== setting up $(LOWER) with $(OLDEST_PYTHON) (some gigabytes)"
+	@$(OLDEST_PYTHON) -m venv --clear $(LOWER)
+	@$(LOWER)/bin/python tests/lower_bounds.py > $(LOWER)/constraints.txt
+	@cat $(LOWER)/constraints.txt
+	@$(LOWER)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(LOWER)/constraints.txt "pytest>=8" --editable .
+	@$(LOWER)/bin/python -m pytest tests -m "not slow" $(BOOK_TESTS:%=--ignore=%)
 
 notebooks: $(STAMP) ## execute every notebook in order and store its outputs
 	@$(BIN)/python book/execute.py
@@ -63,6 +88,9 @@ repository: $(STAMP) ## after forking: make repository URL=https://github.com/yo
 
 lint: $(STAMP) ## format and lint
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+rooms: $(STAMP) ## count the rooms again: writes the map in CONTRIBUTING.md
+	@$(BIN)/python tests/rooms.py
 
 clean: ## remove the rendered book
 	@rm -rf _build

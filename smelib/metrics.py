@@ -1,27 +1,25 @@
-"""The only place where a reconstruction meets the truth."""
+"""The only place where a reconstruction meets the truth: how good it is, image by image."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from scipy.optimize import linear_sum_assignment
 from skimage.metrics import structural_similarity
 from torch import Tensor
 
+from smelib.pairing import match
 from smelib.types import InputError
-
-
-def match(images: Tensor, originals: Tensor) -> np.ndarray:
-    """For each original, the index of its reconstruction: the pairing of least total error."""
-    cost = torch.cdist(originals.detach().flatten(1).double(), images.detach().flatten(1).double())
-    return linear_sum_assignment(cost.square().cpu().numpy())[1]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Quality of a reconstruction, image by image, and on average. Higher is better."""
+    """Quality of a reconstruction, image by image, and on average. Higher is better.
+
+    `order` says for each original which reconstruction was paired with it; `psnrs` and `ssims`
+    are in the originals' order.
+    """
 
     psnr: float
     ssim: float
@@ -34,22 +32,44 @@ class Evaluation:
 
 
 def psnr(image: Tensor, original: Tensor) -> float:
-    """Peak signal-to-noise ratio in decibels, $10 \\log_{10}(1 / \\mathrm{MSE})$."""
-    return float(-10 * (image.double() - original.double()).square().mean().log10())
+    """Peak signal-to-noise ratio in decibels, $10 \\log_{10}(1 / \\mathrm{MSE})$.
+
+    Infinite for two identical images.
+    """
+    if image.shape != original.shape:
+        raise InputError(
+            f"the image is {tuple(image.shape)} and the original {tuple(original.shape)}; "
+            "both must have the same shape."
+        )
+    a, b = _on_host(image, original)
+    return float(-10 * (a - b).square().mean().log10())
 
 
 def ssim(image: Tensor, original: Tensor) -> float:
-    """Structural similarity of two `[C, H, W]` images in [0, 1].  [Wang04]"""
-    a, b = (x.cpu().double().numpy() for x in (image, original))
-    return float(structural_similarity(a, b, data_range=1.0, channel_axis=0))
+    """Structural similarity of two `[C, H, W]` images in [0, 1].  [Wang04]
+
+    The window is 7×7 pixels, and in smaller images the largest odd size that fits. With a side
+    under 3 pixels no window has a variance, and the answer is NaN.
+    """
+    if image.shape != original.shape or image.ndim != 3:
+        raise InputError(
+            f"the image is {tuple(image.shape)} and the original {tuple(original.shape)}; "
+            "both must be [C, H, W]."
+        )
+    side = min(7, *image.shape[1:])
+    if side < 3:
+        return math.nan
+    a, b = (x.numpy() for x in _on_host(image, original))
+    window = side - (side + 1) % 2
+    return float(structural_similarity(a, b, win_size=window, data_range=1.0, channel_axis=0))
 
 
 def evaluate(images: Tensor, originals: Tensor) -> Evaluation:
     """Pair reconstructions with originals (linear sum assignment on MSE) and score each pair."""
-    if images.shape != originals.shape:
+    if images.shape != originals.shape or images.ndim != 4 or len(images) == 0:
         raise InputError(
-            f"{tuple(images.shape)} reconstructions cannot be paired with "
-            f"{tuple(originals.shape)} originals; both must be [N, C, H, W]."
+            f"{tuple(images.shape)} reconstructions cannot be compared with "
+            f"{tuple(originals.shape)} originals; both must be [N, C, H, W], with N at least 1."
         )
     order = match(images, originals)
     pairs = [(images[i], original) for i, original in zip(order, originals, strict=True)]
@@ -57,3 +77,8 @@ def evaluate(images: Tensor, originals: Tensor) -> Evaluation:
     return Evaluation(
         float(np.mean(psnrs)), float(np.mean(ssims)), psnrs, ssims, [int(i) for i in order]
     )
+
+
+def _on_host(*tensors: Tensor) -> list[Tensor]:
+    """In double precision, on the CPU: a Mac's GPU has no double precision."""
+    return [x.detach().cpu().double() for x in tensors]

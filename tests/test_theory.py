@@ -8,6 +8,7 @@ from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 from smelib import theory
+from smelib.types import InputError
 
 TURN = 2 * np.pi
 
@@ -160,3 +161,86 @@ def test_the_helix_never_points_along_its_segment() -> None:
     np.testing.assert_allclose(paper, 1 / np.sqrt(2), atol=1e-12)
     ours = theory.cosines(theory.helix().gradient, start, end, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(ours, [1 / np.sqrt(2), 3 / np.sqrt(10), 1 / np.sqrt(2)], atol=1e-12)
+
+
+# What cannot be answered is refused, and never answered wrongly.
+
+
+@pytest.mark.parametrize(
+    ("gradient", "reached"),
+    [
+        (lambda w: -(w**2), "1"),  # w = 1 / (1 - t)
+        (lambda w: -1000 * w, r"0\.69"),  # beyond the largest float
+    ],
+)
+def test_a_flow_past_a_blow_up_names_the_time_it_reached(
+    gradient: theory.Field, reached: str
+) -> None:
+    with pytest.raises(InputError, match=rf"time {reached}\d* of 2"):
+        theory.flow(gradient, [1.0], 2.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_flow_needs_a_gradient_at_its_start(value: float) -> None:
+    with pytest.raises(InputError, match="start"):
+        theory.flow(lambda w: w * value, [1.0], 1.0)
+
+
+def test_a_flow_over_a_pole_ends_with_a_sentence() -> None:
+    with pytest.raises(InputError, match="of 2"):
+        theory.flow(lambda w: np.where(w > 0.5, 1.0, np.nan), [1.0], 2.0)
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, np.nan, np.inf])
+def test_a_flow_needs_a_time(time: float) -> None:
+    with pytest.raises(InputError, match="time"):
+        theory.flow(lambda w: w, [1.0], time)
+
+
+def test_a_flow_has_as_many_points_as_asked() -> None:
+    assert theory.flow(lambda w: w, [1.0, 2.0], 1.0, points=7).shape == (7, 2)
+    with pytest.raises(InputError, match="points"):
+        theory.flow(lambda w: w, [1.0], 1.0, points=1)
+
+
+def test_a_descent_that_diverges_names_its_step() -> None:
+    with pytest.raises(InputError, match=r"step \d+ of 2000.*learning rate"):
+        theory.descend(lambda w: w, [1.0], 3.0, 2000)
+
+
+def test_a_bowl_that_is_not_symmetric_still_has_the_gradient_of_its_loss() -> None:
+    land, h = theory.quadratic([[1.0, 2.0], [0.0, 3.0]]), 1e-6
+    w = np.array([0.3, -0.7])
+    slope = [(land.loss(w + s) - land.loss(w - s)) / (2 * h) for s in h * np.eye(2)]
+    np.testing.assert_allclose(land.gradient(w), slope, atol=1e-8)
+    with pytest.raises(InputError, match="square"):
+        theory.quadratic([[1.0, 2.0, 3.0], [0.0, 3.0, 1.0]])
+
+
+def test_parallel_points_belong_to_the_plane() -> None:
+    """In three dimensions a zero of one component of the cross product is no parallel point."""
+    with pytest.raises(InputError, match="plane"):
+        theory.parallel_points(theory.helix().gradient, np.zeros(3), np.array([0, 0, TURN]))
+    with pytest.raises(InputError, match="plane"):
+        theory.cross(np.ones(3), np.ones(3))
+
+
+def test_without_a_segment_there_is_no_direction() -> None:
+    bowl, point = theory.quadratic(np.eye(2)), np.ones(2)
+    for ask in (theory.parallel_points, lambda *a: theory.cosines(*a, 0.5)):
+        with pytest.raises(InputError, match="same point"):
+            ask(bowl.gradient, point, point)
+    with pytest.raises(InputError, match="same point"):
+        theory.condition(bowl.gradient, np.ones((3, 2)))
+
+
+def test_a_vanishing_gradient_is_parallel_to_nothing() -> None:
+    """At the bottom of the bowl the cross product is zero, and there is no cosine to speak of."""
+    bowl = theory.quadratic(np.diag([1.0, 0.2]))
+    assert len(theory.parallel_points(bowl.gradient, np.ones(2), np.zeros(2))) == 0
+    assert np.isnan(theory.cosines(bowl.gradient, np.ones(2), np.zeros(2), 1.0))
+
+
+def test_parallel_points_of_a_field_with_a_hole_are_refused() -> None:
+    with pytest.raises(InputError, match="NaN"):
+        theory.parallel_points(lambda w: w * np.nan, np.zeros(2), np.ones(2))

@@ -12,6 +12,7 @@ import torch
 
 import smelib
 from smelib import theory
+from smelib.types import InputError
 
 ALPHA = np.linspace(0, 1, 801)
 
@@ -146,6 +147,68 @@ def test_with_full_batches_the_path_gradients_add_up_to_the_update(tiny: object)
     for name in path[0]:
         total = 0.5 * sum(g[name] for g in gradients)
         torch.testing.assert_close(path[0][name] - path[-1][name], total)
+
+
+def widened(weights: dict, dtype: torch.dtype) -> dict:
+    return {k: v.to(dtype) for k, v in weights.items()}
+
+
+def test_paths_are_measured_in_the_weights_precision() -> None:
+    """A client's images are float32; weights in double precision give a finer answer."""
+    client = smelib.data.client("mnist", 2, seed=0)
+    model = smelib.models.mlp(client.shape, client.classes)
+    update = smelib.local_update(model, client, smelib.Protocol(2, 2, lr=0.1), seed=0)
+    fine = smelib.Update(
+        widened(update.before, torch.float64), widened(update.after, torch.float64), 2
+    )
+    (narrow,), (wide,) = (theory.path_gradients(model, client, [u.before]) for u in (update, fine))
+    for name, value in wide.items():
+        assert value.dtype == torch.float64
+        torch.testing.assert_close(value.float(), narrow[name], rtol=1e-3, atol=1e-6)
+    found = theory.segment_cosines(model, client, fine, [0.0, 0.5, 1.0])
+    expected = theory.segment_cosines(model, client, update, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_segment_cosines_do_not_see_frozen_weights() -> None:
+    """One full step is parallel to its own gradient, also where a layer stays as it is."""
+    body = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)
+    )
+    body[1].requires_grad_(False)
+    model = smelib.models.wrap(body, (1, 6, 6), 4)
+    draw = torch.Generator().manual_seed(0)
+    images = torch.rand(3, 1, 6, 6, generator=draw)
+    client = smelib.data.Client(images, torch.tensor([0, 1, 3]), 4, "random")
+    update = smelib.local_update(model, client, smelib.Protocol(1, 3, lr=0.5), seed=0)
+    found = theory.segment_cosines(model, client, update, [0.0])
+    assert found[0] == pytest.approx(1, abs=1e-5), "the frozen layer is in one of the two"
+
+
+def test_an_update_that_says_nothing_has_no_direction(tiny: object) -> None:
+    still = smelib.Update(tiny.update.before, tiny.update.before, 3)
+    with pytest.raises(InputError, match="equal"):
+        theory.segment_cosines(tiny.network, tiny.client, still, [0.0])
+
+
+def test_a_gram_matrix_needs_vectors_of_one_layout() -> None:
+    a, b = torch.ones(2), torch.ones(3)
+    with pytest.raises(InputError, match="no vectors"):
+        theory.gram([])
+    with pytest.raises(InputError, match="names"):
+        theory.gram([{"a": a}, {"a": a, "b": b}])
+
+
+@pytest.mark.parametrize("asked", [{"rank": 0}, {"rank": -1}, {"fit": 0}, {"fit": 4}])
+def test_a_plane_is_fitted_to_enough_vectors(asked: dict) -> None:
+    """A rank of zero once meant all directions."""
+    with pytest.raises(InputError, match=r"rank|fit"):
+        theory.plane_ratios(np.eye(3), **asked)
+
+
+def test_a_zero_vector_has_no_share() -> None:
+    rows = np.array([[1.0, 0, 0], [0, 2, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(theory.plane_ratios(rows @ rows.T), [1, 1, np.nan])
 
 
 # The plane and three dimensions, where test_theory.py leaves off.
@@ -423,6 +486,79 @@ def test_the_papers_bound_for_sgd_says_where_it_says_nothing() -> None:
     assert theory.paper_sgd_bound(loud)[1] < 0
     flat = theory.Constants(**known, lr=0.01, drop=1e-6, left=1.0)
     assert theory.paper_sgd_bound(flat)[0] == np.inf
+
+
+KNOWN = {"outside": 0.1, "length": 2.0, "chord": 1.6, "beta": 1.0, "smallest": 4.0}
+
+
+@pytest.mark.parametrize("change", [{"outside": 1.0}, {"smallest": 0.0}])
+def test_a_bound_that_says_nothing_is_infinite(change: dict) -> None:
+    path = theory.Path(**{**KNOWN, **change})
+    assert theory.gd_bound(path) == theory.sgd_bound(path, 0.1) == np.inf
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outside": 1.1},
+        {"outside": np.nan},
+        {"chord": 0.0},
+        {"length": 1.0},
+        {"beta": -1.0},
+        {"smallest": -1.0},
+    ],
+)
+def test_constants_of_no_path_are_refused(change: dict) -> None:
+    with pytest.raises(InputError, match=next(iter(change))):
+        theory.Path(**{**KNOWN, **change})
+
+
+def test_a_gap_between_two_runs_is_no_negative_number() -> None:
+    with pytest.raises(InputError, match="gap"):
+        theory.sgd_bound(theory.Path(**KNOWN), -0.1)
+
+
+PAPER = {
+    "outside": 0.01,
+    "lipschitz": 1.0,
+    "beta": 1.0,
+    "gamma": 0.1,
+    "lr": 0.01,
+    "steps": 5,
+    "drop": 0.04,
+    "left": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    "change", [{"beta": 200.0}, {"beta": 300.0}, {"drop": 0.0}, {"drop": -1.0}]
+)
+def test_the_papers_bounds_are_infinite_where_descent_is_not_sure_to_descend(change: dict) -> None:
+    """At $\\eta \\beta \\ge 2$ the constant was the root of a negative number."""
+    k = theory.Constants(**{**PAPER, **change})
+    assert k.c_gd == theory.paper_gd_bound(k) == theory.paper_sgd_bound(k)[0] == np.inf
+
+
+@pytest.mark.parametrize("change", [{"left": 0.0}, {"gamma": 0.0}, {"outside": 1.0}])
+def test_the_papers_bound_for_sgd_is_infinite_without_strong_convexity(change: dict) -> None:
+    assert theory.paper_sgd_bound(theory.Constants(**{**PAPER, **change}))[0] == np.inf
+
+
+def test_the_papers_bound_for_sgd_stands_many_steps() -> None:
+    """The growth over the steps once overflowed, and zero noise times infinity is no number."""
+    many = {**PAPER, "beta": 100.0, "outside": 1e-9, "steps": 5000}
+    bound, chance = theory.paper_sgd_bound(theory.Constants(**many))
+    assert np.isfinite(bound)
+    assert chance == 1
+    bound, chance = theory.paper_sgd_bound(theory.Constants(**many, noise=0.1))
+    assert bound == np.inf
+    assert chance <= 0
+
+
+@pytest.mark.parametrize("change", [{"steps": 0}, {"lr": 0.0}, {"noise": -1.0}, {"drop": np.nan}])
+def test_constants_of_no_descent_are_refused(change: dict) -> None:
+    with pytest.raises(InputError, match=next(iter(change))):
+        theory.Constants(**{**PAPER, **change})
 
 
 def test_every_test_named_in_the_proofs_exists() -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smelib.types import InputError
+
 
 @dataclass(frozen=True)
 class Path:
@@ -21,6 +23,15 @@ class Path:
     beta: float
     smallest: float
 
+    def __post_init__(self) -> None:
+        _demand("outside", self.outside, 0 <= self.outside <= 1 + 1e-9, "from 0 to 1")
+        _demand("chord", self.chord, 0 < self.chord < np.inf, "positive and finite")
+        # A straight path is as long as its chord, up to rounding.
+        longer = self.chord * (1 - 1e-6) <= self.length < np.inf
+        _demand("length", self.length, longer, f"finite, and at least the chord, {self.chord}")
+        _demand("beta", self.beta, 0 <= self.beta < np.inf, "finite and not negative")
+        _demand("smallest", self.smallest, 0 <= self.smallest < np.inf, "finite and not negative")
+
     @property
     def detour(self) -> float:
         """$\\kappa = \\Lambda / \\lVert w_0 - w_T \\rVert$; 1 for a straight path."""
@@ -28,9 +39,19 @@ class Path:
 
     @property
     def price(self) -> float:
-        """$\\varepsilon = \\beta G_2 \\Lambda / (m \\sqrt{1 - G_2^2})$, for leaving the plane."""
+        """$\\varepsilon = \\beta G_2 \\Lambda / (m \\sqrt{1 - G_2^2})$, for leaving the plane.
+
+        Infinite where $m = 0$ or $G_2 = 1$, of which the theorem says nothing.
+        """
+        if self.smallest == 0 or self.outside >= 1:
+            return float("inf")
         root = np.sqrt(1 - self.outside**2)
         return float(self.beta * self.outside * self.length / (self.smallest * root))
+
+
+def _demand(name: str, value: float, holds: bool, kind: str) -> None:
+    if not holds:  # also where the value is NaN, which compares with nothing
+        raise InputError(f"{name} is {value!r}; it must be {kind}.")
 
 
 def gd_bound(path: Path) -> float:
@@ -44,6 +65,9 @@ def sgd_bound(path: Path, gap: float) -> float:
     `path` is that of gradient descent without noise, and `gap` a bound on the distance between the
     ends of the two runs: $\\eta S \\sqrt{T / \\vartheta}$, or $\\eta$ times the summed noise.
     """
+    _demand("gap", gap, gap >= 0, "a distance, at least 0")
+    if path.price == np.inf:
+        return float("inf")
     noise = np.sqrt(2) * (1 / path.chord + path.beta / path.smallest) * gap
     return float((path.outside * (1 + path.detour) + path.price + noise) ** 2)
 
@@ -66,10 +90,27 @@ class Constants:
     left: float
     noise: float = 0.0
 
+    def __post_init__(self) -> None:
+        _demand("outside", self.outside, 0 <= self.outside <= 1 + 1e-9, "from 0 to 1")
+        _demand("steps", self.steps, self.steps >= 1, "at least 1")
+        _demand("lr", self.lr, 0 < self.lr < np.inf, "positive and finite")
+        for name in ("lipschitz", "beta", "gamma", "noise"):
+            value = getattr(self, name)
+            _demand(name, value, 0 <= value < np.inf, "finite and not negative")
+        for name in ("drop", "left"):
+            value = getattr(self, name)
+            _demand(name, value, np.isfinite(value), "finite")
+
     @property
     def c_gd(self) -> float:
-        """$C_{GD} = \\sqrt{T G^2(\\eta, \\beta) L^2 / (\\ell(w_0) - \\ell(w_T))}$."""
-        g = self.outside**2 * self.lr / (1 - self.lr * self.beta / 2)
+        """$C_{GD} = \\sqrt{T G^2(\\eta, \\beta) L^2 / (\\ell(w_0) - \\ell(w_T))}$.
+
+        Infinite where the loss did not fall or $\\eta \\beta \\ge 2$, when it need not.
+        """
+        room = 1 - self.lr * self.beta / 2
+        if room <= 0 or self.drop <= 0:
+            return float("inf")
+        g = self.outside**2 * self.lr / room
         return float(np.sqrt(self.steps * g * self.lipschitz**2 / self.drop))
 
 
@@ -81,16 +122,20 @@ def paper_gd_bound(k: Constants) -> float:
 def paper_sgd_bound(k: Constants) -> tuple[float, float]:
     """The paper's bound for SGD, and the probability it comes with. [Zhu23, Theorem 4.5]
 
-    Infinite where $C_{GD} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out; a probability of
+    Infinite where $C_{GD} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out, and where it
+    divides by zero ($\\gamma = 0$, $G_2 = 1$, a run that ends at the minimum). A probability of
     zero or less promises nothing.
     """
-    growth = (1 + k.lr * k.beta) ** (k.steps - 1)
-    c = 1 / (np.sqrt(k.lr) * growth)
-    share = k.drop / (k.lipschitz * k.noise) if k.noise else np.inf
-    chance = 1 - 3 * k.steps * np.exp(-min(c * share**2 / (4 * k.steps), c * share / 4))
-    if k.c_gd >= 1 or k.lr >= 1:
+    with np.errstate(over="ignore"):
+        growth = np.float64(1 + k.lr * k.beta) ** (k.steps - 1)
+    chance, stray = 1.0, 0.0
+    if k.noise and k.drop > 0:
+        c = 1 / (np.sqrt(k.lr) * growth)
+        share = k.drop / (k.lipschitz * k.noise)
+        chance -= 3 * k.steps * np.exp(-min(c * share**2 / (4 * k.steps), c * share / 4))
+        stray = k.lipschitz * k.steps * k.noise * k.lr * growth / k.drop
+    if k.c_gd >= 1 or k.lr >= 1 or k.outside >= 1 or min(k.gamma, k.left) <= 0:
         return float("inf"), float(chance)
     turn = 2 * k.lr**2 * k.beta**2 * k.steps / (k.gamma * (1 - k.outside**2)) * k.drop / k.left
-    stray = k.lipschitz * k.steps * k.noise * k.lr * growth / k.drop
     factor = (1 + k.outside) / ((1 - np.sqrt(k.lr)) * (1 - k.c_gd))
     return float(2 * k.lr + turn + factor * (k.c_gd + stray) + k.outside**2), float(chance)

@@ -16,6 +16,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
+from smelib.types import InputError
+
 Field = Callable[[np.ndarray], np.ndarray]
 
 
@@ -30,6 +32,9 @@ class Landscape:
 def quadratic(hessian: ArrayLike) -> Landscape:
     """The bowl $\\ell(w) = \\tfrac12 w^\\top A w$; convex when $A$ is positive semi-definite."""
     a = np.asarray(hessian, dtype=float)
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise InputError(f"the matrix of a bowl is square; this one has shape {a.shape}.")
+    a = (a + a.T) / 2  # the part that the loss sees, and the gradient must
     return Landscape(
         loss=lambda w: 0.5 * np.einsum("...i,ij,...j", w, a, w), gradient=lambda w: w @ a
     )
@@ -114,25 +119,49 @@ def helix() -> Landscape:
 
 
 def flow(gradient: Field, w0: ArrayLike, time: float, *, points: int = 201) -> np.ndarray:
-    """The gradient flow $\\dot w = -\\nabla \\ell(w)$ from `w0` for `time`, as `[points, d]`."""
+    """The gradient flow $\\dot w = -\\nabla \\ell(w)$ from `w0` for `time`, as `[points, d]`.
+
+    A flow that ends earlier, because it runs off to infinity or meets a hole in the gradient, is
+    refused with the time it reached.
+    """
     start = np.asarray(w0, dtype=float)
-    solution = solve_ivp(
-        lambda _, w: -gradient(w),
-        (0.0, time),
-        start,
-        method="DOP853",
-        t_eval=np.linspace(0.0, time, points),
-        rtol=1e-10,
-        atol=1e-12,
-    )
-    return solution.y.T
+    if not 0 < time < np.inf:
+        raise InputError(f"time is {time!r}; a flow takes a positive and finite time.")
+    if points < 2:
+        raise InputError(f"points is {points!r}; a flow has at least its two ends.")
+    if not np.isfinite([start, gradient(start)]).all():
+        # Checked here because the integrator would look for its first step forever.
+        raise InputError(f"at the start {start} the gradient is {gradient(start)}: not finite.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solve_ivp(
+            lambda _, w: -gradient(w),
+            (0.0, time),
+            start,
+            method="DOP853",
+            dense_output=True,
+            rtol=1e-10,
+            atol=1e-12,
+        )
+    if not (solution.success and np.isfinite(solution.y).all()):
+        raise InputError(
+            f"the flow was followed to time {solution.t[-1]:.4g} of {time:.4g}, where it is at "
+            f"{solution.y[:, -1]}; it runs off to infinity there, or the gradient is not smooth. "
+            "Ask for less time."
+        )
+    return solution.sol(np.linspace(0.0, time, points)).T
 
 
 def descend(gradient: Field, w0: ArrayLike, lr: float, steps: int) -> np.ndarray:
     """Gradient descent $w_{t+1} = w_t - \\eta \\nabla \\ell(w_t)$, as `[steps + 1, d]`."""
     path = [np.asarray(w0, dtype=float)]
-    for _ in range(steps):
-        path.append(path[-1] - lr * gradient(path[-1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, steps + 1):
+            path.append(path[-1] - lr * gradient(path[-1]))
+            if not np.isfinite(path[-1]).all():
+                raise InputError(
+                    f"the descent left all bounds at step {step} of {steps}; "
+                    f"take a learning rate below {lr}, or fewer steps."
+                )
     return np.stack(path)
 
 
@@ -142,17 +171,26 @@ def segment(w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # 
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """$\\langle a, b \\rangle / (\\lVert a \\rVert \\lVert b \\rVert)$ over the last axis."""
-    return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+    """$\\langle a, b \\rangle / (\\lVert a \\rVert \\lVert b \\rVert)$ over the last axis.
+
+    NaN where one of them is zero: it points nowhere.
+    """
+    norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return (a * b).sum(-1) / np.where(norms > 0, norms, np.nan)
 
 
 def cosines(gradient: Field, w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # noqa: N803
     """The cosine between the update $w_0 - w_T$ and $\\nabla \\ell(w(\\alpha))$."""
-    return cosine(w0 - wT, gradient(segment(w0, wT, alpha)))
+    return cosine(_update(w0, wT), gradient(segment(w0, wT, alpha)))
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """$a \\times b = a_1 b_2 - a_2 b_1$: positive when `b` points to the left of `a`."""
+    if not a.shape[-1] == b.shape[-1] == 2:
+        raise InputError(
+            f"left and right belong to the plane; these vectors have {a.shape[-1]} and "
+            f"{b.shape[-1]} components."
+        )
     return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
 
@@ -161,7 +199,14 @@ def condition(gradient: Field, path: np.ndarray) -> float:
 
     The proposition asks for $\\langle \\nabla \\ell(w_t), w_0 - w_T \\rangle \\ge 0$ at every $t$.
     """
-    return float(cosine(path[0] - path[-1], gradient(path)).min())
+    return float(cosine(_update(path[0], path[-1]), gradient(path)).min())
+
+
+def _update(w0: np.ndarray, wT: np.ndarray) -> np.ndarray:  # noqa: N803
+    """$w_0 - w_T$, which must point somewhere."""
+    if np.array_equal(w0, wT):
+        raise InputError(f"the path starts and ends at the same point {w0}: it has no direction.")
+    return w0 - wT
 
 
 def parallel_points(
@@ -175,16 +220,21 @@ def parallel_points(
 
     They are the zeros of $(w_0 - w_T) \\times \\nabla \\ell(w(\\alpha))$: a sign change between two
     neighbours of the grid, refined by Brent's method. The grid is finer towards the ends, where a
-    flow that has almost arrived hides two zeros close together.
+    flow that has almost arrived hides two zeros close together. A point where the gradient itself
+    vanishes is none of them.
     """
+    update = _update(w0, wT)
 
     def turn(alpha: ArrayLike) -> np.ndarray:
-        return cross(w0 - wT, gradient(segment(w0, wT, alpha)))
+        return cross(update, gradient(segment(w0, wT, alpha)))
 
     alphas = (1 - np.cos(np.linspace(0.0, np.pi, grid + 1))) / 2
     values = turn(alphas)
+    if not np.isfinite(values).all():
+        raise InputError("the gradient is NaN or infinite somewhere on the segment.")
     values[np.abs(values) < 1e-13 * np.abs(values).max()] = 0.0
-    found = list(alphas[values == 0])
+    zeros = alphas[values == 0]
+    found = list(zeros[np.linalg.norm(gradient(segment(w0, wT, zeros)), axis=-1) > 0])
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         found.append(brentq(turn, alphas[i], alphas[i + 1], xtol=1e-14))
     return np.sort(np.array(found))

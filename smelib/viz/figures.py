@@ -1,11 +1,8 @@
-"""Figures in one palette and one style, and a player that works on a static page."""
+"""Figures in one palette and one style, the same in every chapter."""
 
 from __future__ import annotations
 
-import base64
-import io
 import os
-import random
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,7 +11,8 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from smelib.metrics import match
+from smelib.pairing import match
+from smelib.types import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +66,8 @@ def as_pixels(image: Tensor) -> np.ndarray:
 def grid(images: Tensor, *, columns: int | None = None, gap: int = 2, zoom: int = 1) -> np.ndarray:
     """All images of a `[N, C, H, W]` tensor as one picture on white."""
     n = len(images)
+    if n == 0:
+        raise InputError("there are no images to show.")
     columns = columns or min(n, 10)
     tiles = [as_pixels(image) for image in images]
     h, w = tiles[0].shape[:2]
@@ -147,81 +147,3 @@ def curves(
         if len(series) > 1:
             ax.legend()
     return ax.figure
-
-
-def _data_url(pixels: np.ndarray) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-class Player:
-    """A step-through of an attack's snapshots: a slider in plain HTML, alive without a kernel."""
-
-    def __init__(self, frames: Tensor, steps: Sequence[int], *, name: str, zoom: int = 2) -> None:
-        """`frames` are `[K, N, C, H, W]`, taken at `steps`; `name` identifies it on the page."""
-        self.frames, self.steps, self.name, self.zoom = frames, list(steps), name, zoom
-
-    def _repr_html_(self) -> str:
-        pictures = [_data_url(grid(f, zoom=self.zoom)) for f in self.frames]
-        layers = "".join(
-            f'<img src="{url}" alt="The dummies after {step} steps" data-step="{step}" '
-            f'style="display:{"block" if i == len(pictures) - 1 else "none"};max-width:100%;'
-            'image-rendering:pixelated">'
-            for i, (url, step) in enumerate(zip(pictures, self.steps, strict=True))
-        )
-        last = len(pictures) - 1
-        show = (
-            "const box=this.closest('.smelib-player');"
-            "box.querySelectorAll('img').forEach((f,i)=>{"
-            "f.style.display=i==this.value?'block':'none'});"
-            "box.querySelector('output').textContent="
-            "'step '+box.querySelectorAll('img')[this.value].dataset.step"
-        )
-        return (
-            f'<div class="smelib-player" id="{self.name}">{layers}'
-            '<label style="display:flex;gap:.8em;align-items:center;max-width:32em">'
-            f'<input type="range" min="0" max="{last}" value="{last}" style="flex:1" '
-            f'aria-label="Step of the attack" oninput="{show}">'
-            f'<output style="min-width:6em">step {self.steps[-1]}</output></label></div>'
-        )
-
-    def __repr__(self) -> str:
-        return f"Player: {len(self.steps)} frames, steps {self.steps[0]} to {self.steps[-1]}"
-
-
-def play(frames: Tensor, steps: Sequence[int], *, name: str = "player") -> Player:
-    """The step-through player for a `Reconstruction`'s `snapshots` and `snapshot_steps`."""
-    return Player(frames, steps, name=name)
-
-
-def quiz(name: str, questions: dict[str, Sequence[tuple[str, str]]]) -> None:
-    """Show a self-check quiz that works on the static page and loads nothing from the network.
-
-    Each question has its answers with the reason why each is right or wrong; the first one is
-    right, and they are shown from short to long. `name` gives the quiz a fixed place on the page.
-    """
-    from IPython.utils.capture import capture_output
-    from jupyterquiz import display_quiz
-
-    made = []
-    for question, answers in questions.items():
-        options = [
-            {"answer": answer, "correct": i == 0, "feedback": why}
-            for i, (answer, why) in enumerate(answers)
-        ]
-        options.sort(key=lambda option: len(option["answer"]))
-        made.append({"question": question, "type": "multiple_choice", "answers": options})
-    state = random.getstate()
-    random.seed(name)  # jupyterquiz draws the element's name
-    try:
-        with capture_output() as shown:
-            display_quiz(made, shuffle_questions=False, shuffle_answers=False)
-    finally:
-        random.setstate(state)
-    for part in shown.outputs:  # the page brings its own MathJax
-        for kind, text in part.data.items():
-            part.data[kind] = text.replace(
-                "https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-svg.js", "data:text/javascript,"
-            )
-    shown.show()

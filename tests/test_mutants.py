@@ -1,0 +1,52 @@
+"""The list of mutants fits the source, and the tool that tries them tells caught from survived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mutants
+import pytest
+from mutant_list import MODULES, Module, Mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_mutant_fits_the_source(name: str) -> None:
+    module = MODULES[name]
+    source = (ROOT / module.file).read_text("utf-8")
+    for mutant in module.mutants:
+        assert mutants.mutated(source, module, mutant) != source
+    assert all((ROOT / test).is_file() for test in module.tests)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [("z", "y", "0 times"), ("a", "b", "2 times"), ("+", "+ (", "not Python")],
+)
+def test_a_mutant_that_does_not_fit_is_an_error(old: str, new: str, message: str) -> None:
+    module = Module("m.py", (), ())
+    with pytest.raises(mutants.MisfitError, match=message):
+        mutants.mutated("a = a + 1", module, Mutant(old, new, "nothing"))
+
+
+def test_the_table_names_survivors_and_judges_them() -> None:
+    told = Mutant("a", "b", "rounding", equivalent="the sums are the same")
+    verdicts = [mutants.Verdict("params", Mutant("x", "y", "all"), caught=True)] * 18
+    text, good = mutants.table([*verdicts, mutants.Verdict("params", told, caught=False)])
+    assert good
+    assert "survived: rounding (the sums are the same)" in text
+    missed = mutants.Verdict("params", Mutant("a", "b", "the sign"), caught=False)
+    text, good = mutants.table([*verdicts[:8], missed])
+    assert not good
+    assert "survived: the sign (a test is missing)" in text
+
+
+@pytest.mark.slow
+def test_the_tests_judge_the_copy_and_not_this_package(tmp_path: Path) -> None:
+    mutants.copy(ROOT, tmp_path)
+    judged = ("tests/test_defences.py",)
+    assert mutants.judge(tmp_path, judged, 300) == mutants.SURVIVED
+    file = tmp_path / "smelib" / "defences.py"
+    file.write_text(file.read_text("utf-8").replace("return update\n", "return None\n"), "utf-8")
+    assert mutants.judge(tmp_path, judged, 300) == mutants.CAUGHT
