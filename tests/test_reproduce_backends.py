@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -209,21 +208,33 @@ def sleeper(job: Job, **_: object) -> dict:
     return stand_ins.FAKE
 
 
-def test_ctrl_c_while_the_forkserver_starts_waits_for_us(
+def test_ctrl_c_while_a_process_starts_is_heard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, during = forkserver.ensure_running, []
+    wanted = jobs("tiny", methods=["ig"], seeds=1)
+    local = backends.Local(sleeper, {"folder": tmp_path}, workers=1)
+    start = local.context.Process.start
 
-    def interrupted() -> None:
-        start()
+    def interrupted(process: multiprocessing.Process) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        during.append("went on")  # what is half started is finished first
+        start(process)
 
-    monkeypatch.setattr(forkserver, "ensure_running", interrupted)
+    monkeypatch.setattr(local.context.Process, "start", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            backends.Local(quick, {"folder": tmp_path}, workers=1)
+        tally = drive.drive(wanted, local, 1, tmp_path, abandon=local.abandon)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert during == ["went on"]
+    assert (tally["interrupted"], tally["left"], lines(tmp_path)) == (1, 1, [])
+
+
+def test_a_job_s_process_does_not_hear_ctrl_c(tmp_path: Path) -> None:
+    """From its first moment: it is the mask that the process began with."""
+    local = backends.Local(masked, {"folder": tmp_path}, workers=1)
+    assert local(Job("tiny", "photos-E1-N2", "ig", 0))["error"] == "blocks SIGINT"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []), "but we do"
+
+
+def masked(job: Job, **_: object) -> dict:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    return {**stand_ins.FAKE, "error": "blocks " + " ".join(s.name for s in blocked)}

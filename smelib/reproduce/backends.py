@@ -6,7 +6,8 @@ import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
@@ -51,18 +52,22 @@ def _child(pipe: Connection, job: Job, runner: Runner, options: dict) -> None:
     pipe.send(work(job, runner, options))
 
 
-def _start_forkserver() -> None:
-    """Start the process that forks the jobs, with Ctrl-C blocked: it is for us, and we end them.
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What this thread starts does not hear Ctrl-C, from its first moment: it is for us.
 
-    Blocked and not ignored: a Ctrl-C in the meantime waits until we hear again, and what we start
-    inherits the mask.
+    Blocked in the thread that starts a process, which inherits that, and not ignored in all of
+    ours: no Ctrl-C is lost in the meantime.
     """
-    from multiprocessing import forkserver, resource_tracker
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # which would lift our mask, were it started below
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
@@ -81,7 +86,6 @@ class Local:
         self.context = multiprocessing.get_context("forkserver" if cheap else "spawn")
         if cheap:
             self.context.set_forkserver_preload([__name__])
-            _start_forkserver()
         self.ended = Event()
         self.running: set[BaseProcess] = set()
         self.runner, self.options = runner, options
@@ -93,7 +97,8 @@ class Local:
         given = (theirs, job, self.runner, {**self.options, "device": device})
         process = self.context.Process(target=_child, args=given, daemon=True)
         try:
-            process.start()
+            with _deaf():
+                process.start()
             self.running.add(process)
             theirs.close()
             if self.ended.is_set():  # in the meantime
