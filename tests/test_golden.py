@@ -29,6 +29,7 @@ STORED = Path(__file__).with_name("golden.json")
 NUMBERS = ("psnr", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best")
 TOLERANCE = 1e-3  # of the number: other processors round differently, an altered loss does more
 SMALL = {"samples": 2, "epochs": 3, "batch_size": 1, "steps": 8}
+ROOM = tempfile.TemporaryDirectory(prefix="smelib-golden-")  # removed when Python ends
 EMBEDDED = {"femnist": "mnist", "cifar100": "photos", "photos": "photos"}
 
 
@@ -68,7 +69,7 @@ CASES = _cases()
 @cache
 def trained_network() -> tuple[str, dict]:
     """A folder with a small FEMNIST made of digits, and the network that its writers trained."""
-    folder = Path(tempfile.mkdtemp(prefix="smelib-golden-"))
+    folder = Path(ROOM.name)
     held = data.load("mnist")
     chosen = np.arange(0, 5000, 42)[:120]  # the digits lie in order
     np.savez(
