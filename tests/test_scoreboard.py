@@ -85,7 +85,7 @@ def test_the_interval_is_student_s(tmp_path: Path) -> None:
 
 
 def test_a_cell_shows_its_earlier_version_until_there_is_a_new_line(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 20.0, 22.0, version=0)
+    measured(tmp_path, "sme", 20.0, 22.0, 24.0, version=0)
     measured(tmp_path, "sme", 30.0, 32.0, version=1)
     cell = the(found := scoreboard.cells(tmp_path), "sme")
     assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "the last of the earlier ones"
