@@ -11,7 +11,6 @@ off goes on where it stopped; delete the file to measure anew.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from filelock import FileLock
 from torch import Tensor
 
 import smelib
@@ -109,15 +109,11 @@ def kept(path: Path) -> dict[str, dict]:
 
 def keep(path: Path, name: str, found: dict) -> dict[str, dict]:
     """Add a client to what this run and others have kept; a kill leaves the file whole."""
-    room = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(room, fcntl.LOCK_EX)
+    with FileLock(path.with_name(f".{path.name}.lock")):
         done = {**kept(path), name: found}
         scratch = path.with_name(f".{path.name}-{os.getpid()}")
         scratch.write_text(json.dumps(done, indent=1) + "\n")
         os.replace(scratch, path)
-    finally:
-        os.close(room)
     return done
 
 

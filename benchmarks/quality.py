@@ -3,7 +3,7 @@
     python benchmarks/quality.py --data-root DIR [--out FOLDER]
 
 DIR holds femnist.npz and cifar100.npz. The clients are jobs of the paper's main table: those that
-FOLDER (default results/) does not have, or has from another kernel, are run now, one per core.
+FOLDER (default results/) does not have in their current version are run now, one per core.
 Then one line per client, one per mean, and one verdict per figure.
 """
 
@@ -17,7 +17,8 @@ import numpy as np
 
 from smelib.cli import in_sentences
 from smelib.reproduce import drive as runner
-from smelib.reproduce import job as experiments
+from smelib.reproduce import provenance
+from smelib.reproduce.plan import Job
 from smelib.reproduce.store import Ledger
 
 # row of the main table, initialisation, methods, clients
@@ -29,10 +30,10 @@ CELLS = (
 )
 
 
-def jobs() -> list[experiments.Job]:
+def jobs() -> list[Job]:
     """The jobs behind the figures, in the order of the table above."""
     return [
-        experiments.Job("main", row, method, seed, init)
+        Job("main", row, method, seed, init)
         for row, init, methods, clients in CELLS
         for method in methods
         for seed in range(clients)
@@ -60,14 +61,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results"))
     args = parser.parse_args()
     wanted = jobs()
-    again = runner.Rerun(failed=True, stale=True)
-    tally = runner.reproduce(wanted, args.out, data_root=args.data_root, rerun=again)
+    tally = runner.reproduce(wanted, args.out, data_root=args.data_root, retry_failed=True)
     print(runner.summary("main", len(wanted), tally), end="\n\n")
 
     lines = Ledger(args.out / "main.csv").latest()
     psnrs: dict[str, list[float]] = {}
     for job in wanted:
-        line = lines.get(job.key, {"status": "missing"})
+        line = lines.get((job.key, provenance.generation(job, {})), {"status": "missing"})
         if line["status"] != "ok":
             print(f"{job.key}: {line.get('error') or 'not run'}; no verdict without it.")
             return 1

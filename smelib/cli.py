@@ -236,7 +236,7 @@ def audit(args: argparse.Namespace) -> dict:
 def reproduce(args: argparse.Namespace) -> int:
     """Run the jobs of one of the paper's tables that have no result yet."""
     from smelib.reproduce import drive as runner
-    from smelib.reproduce import job as experiments  # needs a Unix system, which the attacks do not
+    from smelib.reproduce import plan
 
     def words(text: str | None) -> list[str]:
         return [word for word in (text or "").split(",") if word]
@@ -246,7 +246,7 @@ def reproduce(args: argparse.Namespace) -> int:
     if args.backend not in ("local", "ray"):
         raise nearest("backend", args.backend, ["local", "ray"])
     limit = math.inf if args.time_limit is None else runner.duration(args.time_limit)
-    jobs = experiments.jobs(
+    jobs = plan.jobs(
         args.table,
         rows=[row for text in args.rows or () for row in words(text)],
         methods=words(args.methods),
@@ -261,7 +261,7 @@ def reproduce(args: argparse.Namespace) -> int:
         workers=args.workers,
         address=args.address,
         gpus=args.gpus,
-        rerun=runner.Rerun(failed=args.retry_failed, stale=args.stale),
+        retry_failed=args.retry_failed,
         time_limit=limit,
         compiled=args.compile,
     )
@@ -271,7 +271,7 @@ def reproduce(args: argparse.Namespace) -> int:
 
 def scoreboard(args: argparse.Namespace) -> int:
     """Compare all results with the paper: a page of the book, and the counts."""
-    from smelib.reproduce import drive as runner
+    from smelib.reproduce import provenance
     from smelib.reproduce import scoreboard as board
 
     if not Path(args.out).is_dir():
@@ -279,7 +279,7 @@ def scoreboard(args: argparse.Namespace) -> int:
     found = board.cells(Path(args.out))
     page = Path(args.page)
     page.write_text(board.page(found), encoding="utf-8")
-    runner.write_manifest(Path(args.out))
+    provenance.write_manifest(Path(args.out))
     print(board.summary(found))
     return 0
 

@@ -9,17 +9,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 import smelib
 from smelib import cli
-from smelib.reproduce import drive as runner
-from smelib.reproduce import job as experiments
-from smelib.reproduce import published, scoreboard
-from smelib.reproduce.job import Job, fingerprint
+from smelib.reproduce import networks, plan, provenance, published, scoreboard
+from smelib.reproduce.plan import Job
 from smelib.reproduce.scoreboard import Cell
 from smelib.reproduce.store import Ledger
 
 ROW = "femnist-E10-N10"  # the paper: SME 30.3, IG 27.8
+NOW = provenance.RESULTS_VERSION
 
 
 def measured(folder: Path, method: str, *psnrs: float, **changes: object) -> None:
@@ -27,7 +28,7 @@ def measured(folder: Path, method: str, *psnrs: float, **changes: object) -> Non
     for seed, psnr in enumerate(psnrs):
         job = Job("main", str(changes.get("row", ROW)), method, seed)
         line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02, "steps": 1000}
-        line |= {"seconds": 1.0, "fingerprint": fingerprint(job, folder), **changes}
+        line |= {"seconds": 1.0, "version": NOW[method], **changes}
         Ledger(folder / "main.csv").append(line)
 
 
@@ -55,7 +56,7 @@ def test_every_command_names_cells_that_exist(tmp_path: Path) -> None:
         table, row = cell.source
         words = cell.command.split()
         methods = words[words.index("--methods") + 1].split(",") if "--methods" in words else []
-        assert experiments.jobs(table, rows=[row], methods=methods, seeds=5)
+        assert plan.jobs(table, rows=[row], methods=methods, seeds=5)
 
 
 def test_two_decibels_agree_and_more_differ(tmp_path: Path) -> None:
@@ -83,14 +84,57 @@ def test_the_interval_is_student_s(tmp_path: Path) -> None:
     assert the(scoreboard.cells(tmp_path), "ig").interval is None
 
 
-def test_a_result_of_other_code_is_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured(tmp_path, "sme", 30.0)
-    assert not the(scoreboard.cells(tmp_path), "sme").stale
-    monkeypatch.setattr(experiments, "_KERNEL", "another kernel")
-    found = scoreboard.cells(tmp_path)
-    assert the(found, "sme").stale
-    assert "(stale)" in scoreboard.summary(found)
-    assert "stale" in scoreboard._line(the(found, "sme"))
+def test_a_cell_shows_its_earlier_version_until_there_is_a_new_line(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 20.0, 22.0, 24.0, version=0)
+    measured(tmp_path, "sme", 30.0, 32.0, version=1)
+    cell = the(found := scoreboard.cells(tmp_path), "sme")
+    assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "the last of the earlier ones"
+    assert "earlier version" in scoreboard.summary(found)
+    assert "earlier version" in scoreboard._line(cell)
+    measured(tmp_path, "sme", 40.0)
+    cell = the(found := scoreboard.cells(tmp_path), "sme")
+    assert (cell.values, cell.earlier) == ((40.0,), False), "one cell never mixes the two"
+    assert "earlier version" not in scoreboard.summary(found)
+
+
+def test_a_new_failure_is_not_hidden_by_an_earlier_success(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0, version=1)
+    measured(tmp_path, "sme", 0.0, status="failed", error="no memory", psnr=None)
+    assert the(scoreboard.cells(tmp_path), "sme").verdict == "failed"
+
+
+def test_a_retrained_network_makes_an_earlier_version(tmp_path: Path) -> None:
+    file = networks.path(tmp_path, 5)
+    file.parent.mkdir()
+    save_file({"w": torch.ones(3)}, file)
+    now = networks.digests(networks.notes(tmp_path))[file.name]
+    for network, psnr in (("of old", 20.0), (now, 30.0)):
+        line = {**vars(Job("trained", "R5-E10-N10", "sme", 0)), "status": "ok", "psnr": psnr}
+        line |= {"version": NOW["sme"], "network": network, "l_sim": 0.02}
+        Ledger(tmp_path / "trained.csv").append(line)
+        (cell,) = (c for c in scoreboard.cells(tmp_path) if c.values)
+        assert (cell.values, cell.earlier) == ((psnr,), network != now)
+
+
+def cost(folder: Path, method: str, **changes: object) -> None:
+    """Write a result of the cost table."""
+    line = {**vars(Job("cost", "femnist-E10-N50", method, 0)), "status": "ok", "steps": 1}
+    line |= {"cpu_seconds": 1.0, "memory_mb": 5.0, "device": "cpu", "version": NOW[method]}
+    Ledger(folder / "cost.csv").append({**line, **changes})
+
+
+def test_a_ratio_is_of_two_results_of_the_same_age(tmp_path: Path) -> None:
+    def ratio() -> tuple[tuple[float, ...], bool]:
+        shown = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.method == "dlfa"]
+        (cell,) = (c for c in shown if c.metric == "gigabytes" and c.source[1] == "femnist-E10-N50")
+        return cell.values, cell.earlier
+
+    cost(tmp_path, "dlfa", memory_mb=20.0, version=1)
+    cost(tmp_path, "sme", memory_mb=10.0, version=1)
+    cost(tmp_path, "dlfa", memory_mb=90.0)
+    assert ratio() == ((2.0,), True)
+    cost(tmp_path, "sme", memory_mb=30.0)
+    assert ratio() == ((3.0,), False)
 
 
 def test_failures_stand_first(tmp_path: Path) -> None:
@@ -107,26 +151,23 @@ def test_failures_stand_first(tmp_path: Path) -> None:
     assert "--retry-failed" in found[0].command
     measured(tmp_path, "sme", 28.5, row="cifar100-E10-N10")
     job = Job("main", "cifar100-E10-N10", "sme", 1)
-    line = {**vars(job), "status": "failed", "fingerprint": "-"}
+    line = {**vars(job), "status": "failed", "version": NOW["sme"]}
     Ledger(tmp_path / "main.csv").append(line)
     first = scoreboard.cells(tmp_path)[:3]
     assert [c.verdict for c in first] == ["failed", "failed", "agrees"], "one client failed"
 
 
 def test_a_failed_sme_fails_the_costs_beside_it(tmp_path: Path) -> None:
-    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
-    for method, status, mb in (("sme", "failed", ""), ("dlfa", "ok", 5.0)):
-        line = {**vars(Job("cost", row, method, 0)), "status": status, "cpu_seconds": 1.0}
-        ledger.append({**line, "steps": 1, "memory_mb": mb, "device": "cpu", "fingerprint": "-"})
+    cost(tmp_path, "sme", status="failed", memory_mb="")
+    cost(tmp_path, "dlfa")
+    row = "femnist-E10-N50"
     found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.row == row]
     assert {c.verdict for c in found if c.method == "dlfa"} == {"failed"}
 
 
 def test_no_memory_is_no_ratio(tmp_path: Path) -> None:
-    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
     for method, mb in (("sme", 0.0), ("ig", 5.0), ("dlfa", 0.0)):
-        line = {**vars(Job("cost", row, method, 0)), "status": "ok", "cpu_seconds": 1.0}
-        ledger.append({**line, "steps": 1, "memory_mb": mb, "device": "cpu", "fingerprint": "-"})
+        cost(tmp_path, method, memory_mb=mb)
     found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.values]
     assert {c.metric for c in found} == {"hours_per_100"}
 
@@ -142,10 +183,8 @@ def test_the_first_round_of_trained_is_main_s(tmp_path: Path) -> None:
 
 
 def test_cost_is_a_multiple_of_sme_s(tmp_path: Path) -> None:
-    row, ledger = "femnist-E10-N50", Ledger(tmp_path / "cost.csv")
     for method, seconds in (("sme", 1.0), ("dlfa", 50.0)):
-        line = {**vars(Job("cost", row, method, 0)), "status": "ok", "cpu_seconds": seconds}
-        ledger.append({**line, "steps": 10, "memory_mb": 5.0, "device": "cpu", "fingerprint": "-"})
+        cost(tmp_path, method, cpu_seconds=seconds, steps=10)
     found = [c for c in scoreboard.cells(tmp_path) if c.values]
     time, memory = (next(c for c in found if c.metric == m) for m in ("hours_per_100", "gigabytes"))
     assert time.ours == pytest.approx(50 * 400 / 1000)
@@ -169,7 +208,8 @@ def test_one_reading_counts_every_number_once(tmp_path: Path) -> None:
     measured(tmp_path, "sme", 10.0, init="lecun")
     for row, psnr in (("lenet-E10-N10", 10.0), ("lenet_softmax-E10-N10", 29.0)):  # paper: 29.5
         job = Job("architectures", row, "sme", 0)
-        line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02, "fingerprint": "-"}
+        line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02}
+        line["version"] = NOW["sme"]
         Ledger(tmp_path / "architectures.csv").append(line)
     found = scoreboard.cells(tmp_path)
     assert sum(scoreboard.counts(found).values(), Counter())["differs"] == 3
@@ -251,14 +291,29 @@ def test_pages_read_the_last_finished_line_of_every_job(
     folder.mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(smelib.InputError, match=r"manifest\.json"):
-        scoreboard.finished("main")  # out of reach is not the same as not run
-    runner.write_manifest(folder)
-    assert scoreboard.finished("main") == []
+        published.finished("main")  # out of reach is not the same as not run
+    provenance.write_manifest(folder)
+    assert published.finished("main") == []
     measured(folder, "sme", 30.0, 31.0)
-    runner.write_manifest(folder)
+    provenance.write_manifest(folder)
     measured(folder, "ig", 20.0, status="failed", psnr=None)
-    measured(folder, "sme", 32.0, fingerprint="newer code")
-    found = scoreboard.finished("main", row=ROW, method="sme")
-    assert sorted((x["seed"], x["psnr"]) for x in found) == [(0, 32.0), (1, 31.0)]
+    found = published.finished("main", row=ROW, method="sme")
+    assert sorted((x["seed"], x["psnr"]) for x in found) == [(0, 30.0), (1, 31.0)]
     assert found[0]["alpha"] is None
-    assert scoreboard.finished("main", method="ig") == []
+    assert not any(x["earlier"] for x in found)
+    assert published.finished("main", method="ig") == []
+
+
+def test_pages_never_mix_two_versions_in_a_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_toc.yml").touch()
+    folder = tmp_path / "results"
+    monkeypatch.chdir(tmp_path)
+    measured(folder, "sme", 30.0, 31.0, version=1)
+    measured(folder, "ig", 20.0, 21.0, version=1)
+    measured(folder, "sme", 32.0)
+    provenance.write_manifest(folder)
+    found = {m: published.finished("main", method=m) for m in ("ig", "sme")}
+    assert [(x["psnr"], x["earlier"]) for x in found["sme"]] == [(32.0, False)]
+    assert [(x["psnr"], x["earlier"]) for x in found["ig"]] == [(20.0, True), (21.0, True)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from pathlib import Path
 
+from smelib.reproduce import networks, provenance
+from smelib.reproduce.store import MEASURED, by_cell, parse
 from smelib.types import InputError
 from smelib.version import REPOSITORY
 
@@ -29,3 +32,32 @@ def results(name: str) -> str:
             f"results/{name} is neither in a clone around here nor at {address} ({error}). "
             "Run this inside a clone of the book's repository."
         ) from None
+
+
+def finished(table: str, **where: str) -> list[dict]:
+    """Our finished jobs of a table, as the book's pages read them; none where nothing was run.
+
+    `where` restricts by column, as in `finished("main", row="femnist-E10-N10", method="sme")`.
+    Measurements are numbers, or None where a job has no such value. A cell whose jobs were not run
+    in the measurement's current version yet shows those of the version before, with `earlier` set.
+    """
+    name = f"{table}.csv"
+    manifest = json.loads(results("manifest.json"))
+    if table not in manifest["tables"]:
+        return []  # asked of the manifest: results that cannot be reached are not "not run"
+    digests = networks.digests(manifest["networks"])
+    found = []
+    for cell in by_cell(parse(results(name).encode(), name)).values():
+        made = list(cell.values())
+        now = [lines for lines in made if provenance.is_current(lines[0], digests)]
+        found += (now or made)[-1]
+    return [
+        {
+            **line,
+            "seed": int(line["seed"]),
+            "earlier": not provenance.is_current(line, digests),
+            **{c: float(line[c]) if line[c] else None for c in MEASURED},
+        }
+        for line in found
+        if line["status"] == "ok" and all(line[k] == v for k, v in where.items())
+    ]

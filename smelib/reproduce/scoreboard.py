@@ -6,16 +6,16 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student
 
-from smelib.reproduce import published
-from smelib.reproduce.job import INITS, Job, fingerprint
-from smelib.reproduce.store import MEASURED, Ledger, key, parse
+from smelib.reproduce import networks, provenance, published
+from smelib.reproduce.plan import INITS, Job
+from smelib.reproduce.store import Generation, Ledger, by_cell
 
 DECIBELS, COSINE, FACTOR = 2.0, 0.02, 1.5
 RULE = (
@@ -52,7 +52,7 @@ class Cell:
     init: str = "torch"
     values: tuple[float, ...] = ()
     failed: int = 0
-    stale: bool = False
+    earlier: bool = False
     similarity: tuple[float | None, float | None] = (None, None)
 
     @property
@@ -118,36 +118,11 @@ def _number(line: dict, metric: str) -> float:
     return float(line["memory_mb" if metric == "gigabytes" else metric])
 
 
-def finished(table: str, **where: str) -> list[dict]:
-    """Our finished jobs of a table, as the book's pages read them; none where nothing was run.
-
-    `where` restricts by column, as in `finished("main", row="femnist-E10-N10", method="sme")`.
-    Measurements are numbers, or None where a job has no such value.
-    """
-    name = f"{table}.csv"
-    if table not in json.loads(published.results("manifest.json"))["tables"]:
-        return []  # asked of the manifest: results that cannot be reached are not "not run"
-    latest = {key(line): line for line in parse(published.results(name).encode(), name)}
-    found = [x for x in latest.values() if x["status"] == "ok"]
-    return [
-        {**x, "seed": int(x["seed"]), **{c: float(x[c]) if x[c] else None for c in MEASURED}}
-        for x in found
-        if all(x[column] == value for column, value in where.items())
-    ]
-
-
 def cells(folder: Path) -> list[Cell]:
     """Every cell of the paper, once for each initialisation or variant that was run."""
     paper = json.loads(published.results("paper_tables.json"))
     found: list[Cell] = []
-    latest: dict[str, dict] = {}
-    for table in TABLES:
-        latest |= Ledger(folder / f"{table}.csv").latest()
-    by_cell: dict[tuple, list[dict]] = {}
-    for line in latest.values():
-        where = tuple(line[k] for k in ("table", "row", "method", "init"))
-        by_cell.setdefault(where, []).append(line)
-
+    ours = _Ours(folder)
     for table in TABLES:
         given: dict[tuple, dict] = {}
         for c in paper[table]:  # three of the low-rank settings stand there more than once
@@ -160,11 +135,8 @@ def cells(folder: Path) -> list[Cell]:
                 value = value and value / given[row, "sme", metric]["value"]
             similarity = given.get((row, method, "l_sim"), {}).get("value")
             measured = [
-                _measured(
-                    Cell(table, row, method, metric, value, c["error"], source, init),
-                    by_cell,
-                    folder,
-                    similarity,
+                ours.fill(
+                    Cell(table, row, method, metric, value, c["error"], source, init), similarity
                 )
                 for source in sources(table, row)
                 for init in INITS
@@ -174,38 +146,59 @@ def cells(folder: Path) -> list[Cell]:
     return sorted(found, key=lambda c: (not c.failed, ORDER.index(c.verdict), -c.gap))
 
 
-def _measured(
-    cell: Cell, lines: dict[tuple, list[dict]], folder: Path, similarity: float | None
-) -> Cell:
-    """The cell with our values."""
-    table, row = cell.source
-    mine = lines.get((table, row, cell.method, cell.init), [])
-    good = [x for x in mine if x["status"] == "ok"]
-    values = {x["seed"]: _number(x, cell.metric) for x in good}
-    failed, others = len(mine) - len(good), []
-    if table == "cost":
-        others = lines.get((table, row, "sme", cell.init), [])
-        base = {x["seed"]: _number(x, cell.metric) for x in others if x["status"] == "ok"}
-        failed += len(others) - len(base)
-        # a GPU's or a system's count of memory can be nothing; then there is no ratio
-        values = {s: v / base[s] for s, v in values.items() if v > 0 and base.get(s, 0) > 0}
-    now = fingerprint(Job(table, row, cell.method, 0, cell.init), folder)
-    ours = np.mean([float(x["l_sim"]) for x in good]) if good and good[0]["l_sim"] else None
-    return Cell(
-        **{
-            **vars(cell),
-            "values": tuple(values.values()),
-            "failed": failed,
-            "stale": any(x["fingerprint"] != now for x in (*mine, *others)),
-            "similarity": (similarity, ours),
-        }
-    )
+class _Ours:
+    """What a folder of results has for each cell."""
+
+    def __init__(self, folder: Path) -> None:
+        lines = [x for table in TABLES for x in Ledger(folder / f"{table}.csv").lines()]
+        self.stored: dict[tuple, dict[Generation, list[dict]]] = by_cell(lines)
+        self.digests = networks.digests(networks.notes(folder))
+
+    def shown(self, cell: Cell, methods: Sequence[str]) -> tuple[list[list[dict]], bool]:
+        """The methods' lines, and whether they are of an earlier version: all of them or none."""
+        table, row = cell.source
+        held = [self.stored.get((table, row, m, cell.init), {}) for m in methods]
+        now = [
+            provenance.generation(Job(table, row, m, 0, cell.init), self.digests) for m in methods
+        ]
+        pairs = list(zip(now, held, strict=True))
+        if all(n in h or not h for n, h in pairs):
+            return [h.get(n, []) for n, h in pairs], False
+        older = [[lines for g, lines in h.items() if g != n] for n, h in pairs]
+        return [o[-1] if o else [] for o in older], any(older)
+
+    def fill(self, cell: Cell, similarity: float | None) -> Cell:
+        """The cell with our values; `similarity` is the paper's."""
+        methods = (cell.method, "sme") if cell.table == "cost" else (cell.method,)
+        (mine, *others), earlier = self.shown(cell, methods)
+        good = [x for x in mine if x["status"] == "ok"]
+        values = {x["seed"]: _number(x, cell.metric) for x in good}
+        failed = len(mine) - len(good)
+        for base in others:
+            first = {x["seed"]: _number(x, cell.metric) for x in base if x["status"] == "ok"}
+            failed += len(base) - len(first)
+            # a GPU's or a system's count of memory can be nothing; then there is no ratio
+            values = {s: v / first[s] for s, v in values.items() if v > 0 and first.get(s, 0) > 0}
+        ours = np.mean([float(x["l_sim"]) for x in good]) if good and good[0]["l_sim"] else None
+        return replace(
+            cell,
+            values=tuple(values.values()),
+            failed=failed,
+            earlier=earlier,
+            similarity=(similarity, ours),
+        )
 
 
 def ranking(found: Sequence[Cell]) -> tuple[list[str], list[str]]:
-    """Rows of main, by initialisation, where SME beats IG; and those where it does not."""
-    mean = {(c.row, c.init, c.method): c.ours for c in found if c.table == "main" and c.values}
-    rows = sorted({k[:2] for k in mean if {(*k[:2], m) for m in ("ig", "sme")} <= set(mean)})
+    """Rows of main, by initialisation, where SME beats IG; and those where it does not.
+
+    A row counts when both are of the same age.
+    """
+    shown = [c for c in found if c.table == "main" and c.values]
+    mean = {(c.row, c.init, c.method): c.ours for c in shown}
+    age = {(c.row, c.init, c.method): c.earlier for c in shown}
+    both = {k[:2] for k in mean if k[2] == "ig" and (*k[:2], "sme") in mean}
+    rows = sorted(r for r in both if age[(*r, "ig")] == age[(*r, "sme")])
     kept = [r for r in rows if mean[(*r, "sme")] > mean[(*r, "ig")]]
     return [" ".join(r) for r in kept], [" ".join(r) for r in rows if r not in kept]
 
@@ -240,8 +233,8 @@ def summary(found: Sequence[Cell]) -> str:
     kept, lost = ranking(found)
     lines.append(f"IG < SME in {len(kept)} of {len(kept) + len(lost)} rows of main that were run")
     lines += [f"  not in {row}" for row in lost]
-    if stale := sum(c.stale for c in found):
-        lines.append(f"{stale} cells hold results of other code (stale): reproduce with --stale")
+    if earlier := sum(c.earlier for c in found):
+        lines.append(f"{earlier} cells show an earlier version: reproduce runs them again")
     return "\n".join(lines)
 
 
@@ -252,7 +245,7 @@ def _digits(cell: Cell, value: float | None) -> str:
 def _line(cell: Cell) -> str:
     between = cell.interval
     variant = "softmax, " if "softmax" in cell.source[1] else ""
-    notes = [f"{cell.failed} failed"] * bool(cell.failed) + ["stale"] * cell.stale
+    notes = [f"{cell.failed} failed"] * bool(cell.failed) + ["earlier version"] * cell.earlier
     if cell.similarity[1] is not None and cell.similarity[0] is not None:
         notes.append(f"L<sub>sim</sub> {cell.similarity[0]:.3f}, ours {cell.similarity[1]:.3f}")
     if not cell.values and cell.paper is not None:
@@ -274,41 +267,11 @@ def _line(cell: Cell) -> str:
     return f'<tr class="{tint}">' + "".join(f"<td>{c}</td>" for c in columns) + "</tr>"
 
 
+HERE = Path(__file__).parent
 HEADINGS = (
     *("verdict", "table", "row", "method", "init", "quantity"),
     *("paper", "ours", "interval", "clients", "notes"),
 )
-STYLE = """<style>
-.scores {overflow-x: auto; font-size: 80%}
-.scores table {border-collapse: collapse; white-space: nowrap}
-.scores td, .scores th {padding: .15em .5em; text-align: left}
-.scores th button {all: unset; cursor: pointer; font-weight: bold}
-.scores th button:focus-visible {outline: 2px solid}
-.scores th[aria-sort=ascending] button::after {content: " ▲" / ""}
-.scores th[aria-sort=descending] button::after {content: " ▼" / ""}
-.scores .differs td:first-child, .scores .failed td:first-child {background: #d55e0066}
-.scores .agrees td:first-child {background: #009e7355}
-.scores .not-run td:first-child, .scores .no-value td:first-child {background: #99999944}
-</style>"""
-SCRIPT = """<script>
-document.querySelectorAll(".scores th button").forEach((button, column) => {
-  button.addEventListener("click", () => {
-    const head = button.parentElement, table = head.closest("table"), body = table.tBodies[0];
-    const up = head.getAttribute("aria-sort") !== "ascending";
-    table.querySelectorAll("th").forEach(th => th.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const text = row => row.cells[column].textContent;
-    const compare = (a, b) => {
-      const [x, y] = [text(a), text(b)], [p, q] = [parseFloat(x), parseFloat(y)];
-      if (!isNaN(p) && !isNaN(q) && p !== q) return p - q;
-      if (isNaN(p) !== isNaN(q)) return isNaN(p) ? 1 : -1;
-      return x.localeCompare(y, "en", {numeric: true});
-    };
-    const rows = [...body.rows].sort((a, b) => up ? compare(a, b) : compare(b, a));
-    body.append(...rows);
-  });
-});
-</script>"""
 
 
 def page(found: Sequence[Cell]) -> str:
@@ -319,8 +282,8 @@ def page(found: Sequence[Cell]) -> str:
     kept, lost = ranking(found)
     head = "".join(f'<th scope="col"><button>{h}</button></th>' for h in HEADINGS)
     exceptions = f" The exceptions: {', '.join(lost)}." if lost else ""
-    stale = sum(c.stale for c in found)
-    note = f" {stale} cells hold results of an earlier kernel and say *stale*." if stale else ""
+    earlier = sum(c.earlier for c in found)
+    note = f" {earlier} cells were measured before the kernel last changed." if earlier else ""
     return "\n".join(
         [
             "# The reproduction scoreboard",
@@ -348,11 +311,11 @@ def page(found: Sequence[Cell]) -> str:
             "data in place of `DIR`, on a machine with a GPU. Press a heading to sort.",
             "",
             "```{raw} html",
-            STYLE,
+            f"<style>\n{(HERE / 'scoreboard.css').read_text('utf-8')}</style>",
             f'<div class="scores full-width"><table><thead><tr>{head}</tr></thead><tbody>',
             *map(_line, found),
             "</tbody></table></div>",
-            SCRIPT,
+            f"<script>\n{(HERE / 'scoreboard.js').read_text('utf-8')}</script>",
             "```",
             "",
         ]

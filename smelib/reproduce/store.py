@@ -8,32 +8,60 @@ from __future__ import annotations
 
 import csv
 import errno
-import fcntl
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeAlias
+
+from filelock import FileLock, Timeout
 
 from smelib.types import InputError
 
-KEY = ("table", "row", "method", "init", "seed")
+CELL = ("table", "row", "method", "init")
+KEY = (*CELL, "seed")
+GENERATION = ("version", "network")
 MEASURED = (
     *("psnr", "ssim", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
     *("seconds", "cpu_seconds", "memory_mb", "steps"),
 )
 COLUMNS = (
-    *(*KEY, "status", *MEASURED, "compiled", "device"),
-    *("smelib", "torch", "python", "revision", "fingerprint", "error"),
+    *(*KEY, *GENERATION, "status", *MEASURED, "compiled", "device"),
+    *("data", "smelib", "torch", "python", "revision", "error"),
 )
 HEADER = ",".join((*COLUMNS, "check"))
+Generation: TypeAlias = tuple[str, str]  # the values of GENERATION: what makes results comparable
+Line: TypeAlias = dict[str, str]
 
 
 def key(line: dict) -> str:
     """The name of the job that a line belongs to, like `main/femnist-E10-N10/sme/torch/0`."""
     return "/".join(str(line[k]) for k in KEY)
+
+
+def generation(line: dict) -> Generation:
+    """Which version of its measurement made a line, and from which trained network."""
+    return tuple(str(line.get(k) or "") for k in GENERATION)
+
+
+def by_cell(lines: Iterable[Line]) -> dict[tuple, dict[Generation, list[Line]]]:
+    """The last line of every client, by cell and within it by generation, the newest one last.
+
+    A cell is shown from one of its generations, never from two.
+    """
+    found: dict[tuple, dict[Generation, dict[str, Line]]] = {}
+    for line in lines:
+        cell = found.setdefault(tuple(line[k] for k in CELL), {})
+        # Put at the end: of two networks under one version, the one that ran last is the newer.
+        made = cell.pop(generation(line), {})
+        cell[generation(line)] = {**made, line["seed"]: line}
+    return {
+        where: {g: list(cell[g].values()) for g in sorted(cell, key=lambda g: int(g[0]))}
+        for where, cell in found.items()
+    }
 
 
 def _text(value: object) -> str:
@@ -49,7 +77,7 @@ def _encode(line: dict) -> bytes:
     return body + b",%08x\n" % zlib.crc32(body)
 
 
-def _decode(raw: bytes) -> dict[str, str] | None:
+def _decode(raw: bytes) -> Line | None:
     """The line's values, or None if it is not whole."""
     body, _, check = raw.rpartition(b",")
     if check != b"%08x" % zlib.crc32(body):
@@ -57,7 +85,7 @@ def _decode(raw: bytes) -> dict[str, str] | None:
     return dict(zip(COLUMNS, next(csv.reader([body.decode()])), strict=True))
 
 
-def parse(content: bytes, name: str) -> list[dict[str, str]]:
+def parse(content: bytes, name: str) -> list[Line]:
     """The whole lines of a table called `name`, oldest first."""
     header, _, rest = content.partition(b"\n")
     if header != HEADER.encode():
@@ -77,24 +105,23 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def lines(self) -> list[dict[str, str]]:
+    def lines(self) -> list[Line]:
         """Every whole line, oldest first."""
         return parse(self.path.read_bytes(), self.path.name) if self.path.is_file() else []
 
-    def latest(self) -> dict[str, dict[str, str]]:
-        """The last line of every job."""
-        return {key(line): line for line in self.lines()}
+    def latest(self) -> dict[tuple[str, Generation], Line]:
+        """The last line of every job in every generation."""
+        return {(key(line), generation(line)): line for line in self.lines()}
 
     def append(self, line: dict) -> bool:
-        """Add a line, durably; False if the job was already done by the same code."""
+        """Add a line, durably; False if the job is already done in this generation."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        with open(file, "r+b", buffering=0) as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        with self._lock(self.path.name), self.path.open("a+b", buffering=0) as stream:
+            stream.seek(0)
             content = stream.read()
-            done = {key(x): x for x in parse(content, self.path.name)} if content else {}
-            old = done.get(key(line), {"status": "none"})
-            if old["status"] == "ok" and old["fingerprint"] == line["fingerprint"]:
+            known = parse(content, self.path.name) if content else []
+            done = {(key(x), generation(x)): x["status"] for x in known}
+            if done.get((key(line), generation(line))) == "ok":
                 return False
             whole = content.rfind(b"\n") + 1
             stream.truncate(whole)  # what a killed writer left behind
@@ -112,16 +139,22 @@ class Ledger:
         The operating system lets go of a killed process's claim. Look at `latest()` after claiming:
         the job may have ended in between.
         """
+        lock = self._lock(name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    def _lock(self, name: str) -> FileLock:
+        """A lock that processes share by name; its file stays, empty.
+
+        To remove it would let two hold one lock: who opened it before, and who makes it anew.
+        """
         room = self.path.parent / ".claims"
         room.mkdir(parents=True, exist_ok=True)
-        path = room / sha256(name.encode()).hexdigest()[:24]
-        with path.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                path.unlink(missing_ok=True)
+        return FileLock(room / sha256(name.encode()).hexdigest()[:24])

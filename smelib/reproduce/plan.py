@@ -1,0 +1,202 @@
+"""The paper's tables as a grid of jobs, each of which can be run anywhere and at any time.
+
+A job is one attack on one client. Its seed draws the client, the network's weights, the order of
+its batches and the attack's start. `RESULTS/<table>.csv` has one line per finished job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smelib import models
+from smelib.types import InputError, Protocol, nearest
+
+METHODS = ("ig", "sme", "dlfa")
+INITS = tuple(models.INITS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting of the paper: who trains what, and for how long. `rounds` = 1: at the start.
+
+    `steps` cuts the attack short, for measuring speed.
+    """
+
+    dataset: str = "femnist"
+    network: str = "cnn"
+    epochs: int = 10
+    samples: int = 10
+    batch_size: int = 10
+    lr: float = 0.004
+    rounds: int = 1
+    steps: int | None = None
+    options: tuple[tuple[str, object], ...] = ()
+
+    def protocol(self) -> Protocol:
+        """How the client trains."""
+        return Protocol(self.epochs, self.batch_size, self.lr)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One attack on one client."""
+
+    table: str
+    row: str
+    method: str
+    seed: int
+    init: str = "torch"
+
+    @property
+    def key(self) -> str:
+        """A name that never changes."""
+        return f"{self.table}/{self.row}/{self.method}/{self.init}/{self.seed}"
+
+    @property
+    def setting(self) -> Row:
+        """What the row's name stands for."""
+        return ROWS[self.table][self.row]
+
+
+def _rows() -> dict[str, dict[str, Row]]:
+    size = [(e, n) for n in (10, 50) for e in (10, 20, 50)]
+    sets = ("femnist", "cifar100")
+    softmax = (("softmax", True),)
+    nets = {
+        "mlp": Row(network="mlp"),
+        "lenet": Row(network="lenet", lr=0.4),
+        "lenet_softmax": Row(network="lenet", lr=0.4, options=softmax),
+        "resnet8": Row(network="resnet8"),
+        "vit": Row(network="vit"),
+    }
+
+    def at(row: Row, **changes: object) -> Row:
+        return Row(**{**vars(row), **changes})
+
+    paths = [(10, 50, 1), (50, 50, 1), (10, 10, 1), (10, 50, 20), (25, 25, 1), (5, 5, 1)]
+    paths += [(10, 10, r) for r in (5, 10, 20)]
+    return {
+        "main": {f"{d}-E{e}-N{n}": Row(d, epochs=e, samples=n) for d in sets for e, n in size},
+        "cost": {
+            f"{d}-E{e}-N50": Row(d, epochs=e, samples=50, steps=10)
+            for d in sets
+            for e in (10, 20, 50)
+        },
+        "low_rank": {
+            f"E{e}-B{b}-R{r}": Row(epochs=e, samples=50, batch_size=b, rounds=r)
+            for e, b, r in paths
+        },
+        "trained": {
+            f"R{r}-E{e}-N{n}": Row(epochs=e, samples=n, rounds=r)
+            for r in (5, 10, 20)
+            for n in (10, 50)
+            for e in (10, 20)
+        },
+        "architectures": {
+            f"{k}-E{e}-N{n}": at(v, epochs=e, samples=n) for k, v in nets.items() for e, n in size
+        },
+        "large_n": {
+            f"cifar100-E20-N{n}": Row("cifar100", epochs=20, samples=n) for n in (100, 150, 200)
+        },
+        "tiny": {
+            f"photos-E{e}-N2": Row("photos", "lenet", epochs=e, samples=2, batch_size=2, steps=3)
+            for e in (1, 2)
+        },
+    }
+
+
+ROWS = _rows()
+# The same setting, measured once: the trained table's first round and the smallest N of large_n.
+SHARED = {
+    "trained": [f"femnist-E{e}-N{n}" for n in (10, 50) for e in (10, 20)],
+    "large_n": ["cifar100-E20-N50"],
+}
+
+
+def planned(table: str, row: str, method: str, init: str) -> int:
+    """How many clients a cell gets by default; 0 for a cell that is left to a GPU."""
+    r = ROWS[table][row]
+    small, grey, dlfa = r.samples == 10, r.dataset == "femnist", method == "dlfa"
+    both = table == "main" and small and (not dlfa or (grey and r.epochs == 10))
+    paths = table == "low_rank" and r.rounds == 1
+    if init != "torch" and not (both or paths):
+        return 0
+    if table == "main" and dlfa:
+        clients = {(10, True): 5, (20, True): 5, (50, True): 3, (10, False): 2, (20, False): 1}
+        return clients.get((r.epochs, grey), 0) if small else 2 * (grey and r.epochs == 10)
+    if table == "main":
+        return 10 if small else 5 if grey else 2
+    if table in ("trained", "architectures") and dlfa:
+        return 2 * (small and r.epochs == 10)
+    if table == "trained":
+        return 5 if small else 2
+    if table == "architectures":
+        resnet = r.network == "resnet8"
+        return (3 if resnet else 5) if small else (r.epochs == 10) * (1 if resnet else 2)
+    return {"cost": 3, "low_rank": 10, "large_n": int(not dlfa), "tiny": 3}[table]
+
+
+def jobs(
+    table: str,
+    *,
+    rows: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    inits: Sequence[str] = (),
+    seeds: int | None = None,
+) -> list[Job]:
+    """The jobs of a table, cheapest first.
+
+    `rows`, `methods` and `inits` restrict; `seeds` replaces the planned number of clients in every
+    cell that is left. Among jobs of like cost (within a factor of two) the first clients of all
+    cells come before the second, so that a table fills up evenly.
+    """
+    if table not in ROWS:
+        raise nearest("table", table, list(ROWS))
+    own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
+    valid = ("path",) if table == "low_rank" else METHODS
+    open_to = ("main", "architectures", "low_rank")
+    for kind, given, known in (
+        ("row", rows, [r for _, r in own]),
+        ("method", methods, list(valid)),
+        ("initialisation", inits, list(INITS if table in open_to else ["torch"])),
+    ):
+        for name in given:
+            if name not in known:
+                raise nearest(f"{kind} in {table}", name, known)
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds {seeds}: a cell needs at least one client.")
+    found = []
+    for where, row in own:
+        for method in methods or valid:
+            for init in inits or INITS:
+                if ROWS[where][row].rounds > 1 and init != "torch":
+                    continue  # the weights are the trained ones, whatever they began as
+                count = planned(where, row, method, init)
+                if where != table:
+                    count = min(count, 5 if ROWS[where][row].samples == 10 else 2)
+                    count = count if init == "torch" else 0
+                if seeds is not None and (count or init in inits or init == "torch"):
+                    count = seeds
+                found += [Job(where, row, method, s, init) for s in range(count)]
+    chosen = [j for j in found if not rows or j.row in rows]
+    if not chosen:
+        raise InputError(
+            "no cell of the plan is left; add --seeds K to run cells outside of the plan."
+        )
+    return sorted(chosen, key=lambda j: (int(estimate(j)).bit_length(), j.seed, estimate(j), j.key))
+
+
+def estimate(job: Job) -> float:
+    """Seconds that a job takes, roughly, on one CPU core; only the order matters."""
+    r = job.setting
+    image = {"cnn": 0.6, "mlp": 0.2, "lenet": 0.15, "resnet8": 2.5, "vit": 0.5}[r.network]
+    image *= 5 if r.dataset == "cifar100" else 1
+    milliseconds = {"mlp": 8.0, "resnet8": 12.0, "vit": 30.0}.get(r.network, 3.0)
+    if job.method == "path":
+        return 0.5 * r.epochs * r.samples / 50
+    if job.method == "dlfa":
+        one = r.protocol().steps(r.samples) * (milliseconds + image * 1.5 * r.batch_size)
+    else:
+        one = milliseconds + image * r.samples
+    return (r.steps or (400 if job.method == "dlfa" else 1000)) * one / 1000

@@ -1,0 +1,155 @@
+"""What a result was made with: the version of its measurement, data, weights, code and machine."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import smelib
+from smelib import data
+from smelib.devices import pick_device
+from smelib.reproduce import networks, store
+from smelib.reproduce.plan import ROWS, Job
+from smelib.reproduce.store import Generation, Ledger
+from smelib.types import InputError
+from smelib.version import __version__
+
+# Raise a number by hand when what that measurement gives is meant to move: every job of it then
+# runs again. tests/test_golden.py fails when the numbers move and this does not.
+RESULTS_VERSION = {"ig": 2, "sme": 2, "dlfa": 2, "path": 2}
+
+
+def generation(job: Job, digests: Mapping[str, str]) -> Generation:
+    """What a line must say to be the job's result of today.
+
+    The measurement's version and, where a job starts from a trained network, that network's
+    digest; `digests` has those by file name.
+    """
+    trained = job.setting.rounds > 1
+    file = networks.file_name(job.setting.rounds)
+    return str(RESULTS_VERSION[job.method]), digests.get(file, "") if trained else ""
+
+
+def is_current(line: Mapping[str, str], digests: Mapping[str, str]) -> bool:
+    """Whether a stored line is its job's result of today."""
+    job = Job(line["table"], line["row"], line["method"], int(line["seed"]), line["init"])
+    planned = job.row in ROWS[job.table]  # a row that left the plan has no result of today
+    return planned and store.generation(line) == generation(job, digests)
+
+
+@lru_cache(maxsize=8)
+def data_digest(name: str, root: str | None) -> str:
+    """A short name for a data set's arrays as they are used, wherever they were read from."""
+    held = data.load(name, root=root)
+    arrays = [held.images, held.labels.astype(np.int64)]
+    arrays += [] if held.writers is None else [held.writers.astype(str)]
+    total = sha256()
+    for array in arrays:
+        total.update(f"{array.dtype} {array.shape}".encode())
+        total.update(np.ascontiguousarray(array))
+    return total.hexdigest()[:12]
+
+
+def line(job: Job, *, folder: Path, device: str = "auto") -> dict:
+    """What a job's line says whether it succeeds or fails."""
+    digests = {}
+    if job.setting.rounds > 1:
+        with suppress(OSError):  # a network that is missing is the job's failure, not the line's
+            weights = networks.load(folder, job.setting.rounds)
+            digests = {networks.file_name(job.setting.rounds): networks.digest(weights)}
+    version, network = generation(job, digests)
+    return {
+        **{k: getattr(job, k) for k in ("table", "row", "method", "init", "seed")},
+        "version": version,
+        "network": network,
+        "smelib": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "device": "cpu" if job.method == "path" else device_name(device),
+    }
+
+
+def device_name(name: str) -> str:
+    """The kind of device behind a name like "auto"; of a GPU, its model."""
+    device = pick_device(name)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def memory_mb(device: str, *, peak: bool = False) -> float:
+    """Memory in use, from where the peak is counted anew; or that peak. A GPU's, or resident."""
+    if pick_device(device).type == "cuda":
+        if not peak:
+            torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.max_memory_allocated() / 2**20
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return _most_resident_mb()
+    if not peak:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # what earlier work freed is not in use
+            Path("/proc/self/clear_refs").write_text("5")
+    text = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+    return int(text.split()[1]) / 1024
+
+
+def _most_resident_mb() -> float:
+    """The process's own peak where there is no /proc; 0, which is no measurement, on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    unit = 2**20 if platform.system() == "Darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def revision() -> str:
+    """The git revision of the code, with `+changes` where the package differs from it."""
+
+    def git(*words: str) -> str:
+        command = ["git", "--no-optional-locks", *words]
+        here = Path(smelib.__file__).parent
+        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")  # it may lie in another repository
+        changed = "+changes" if git("status", "--porcelain", "--", ".").strip() else ""
+        return git("rev-parse", "HEAD").strip() + changed
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def write_manifest(folder: Path) -> None:
+    """Say what the results in a folder were made with: `manifest.json`, written whole."""
+    tables = {}
+    made = ("status", "version", "revision", "data", "device", "smelib", "torch", "python")
+    for path in sorted(folder.glob("*.csv")):
+        if path.stem in ROWS:
+            try:
+                lines = Ledger(path).lines()
+            except InputError as error:  # somebody else's file, and no reason to stop
+                tables[path.stem] = {"unreadable": str(error)}
+                continue
+            tables[path.stem] = {
+                "lines": len(lines),
+                **{c: dict(Counter(x[c] for x in lines).most_common()) for c in made},
+            }
+    manifest = {
+        "written by": f"smelib {__version__} at {revision()}, Python {platform.python_version()}",
+        "tables": tables,
+        "networks": networks.notes(folder),
+    }
+    scratch = folder / f".manifest-{os.getpid()}"
+    scratch.write_text(json.dumps(manifest, indent=1) + "\n")
+    os.replace(scratch, folder / "manifest.json")

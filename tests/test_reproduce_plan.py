@@ -1,0 +1,166 @@
+"""The plan is the paper's, a job is measured as it says, and a line tells what made it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from stand_ins import quick
+
+from smelib import data, models
+from smelib.reproduce import job, networks, plan, provenance
+from smelib.reproduce.plan import Job, estimate, jobs
+from smelib.types import Protocol
+
+
+def test_keys_are_stable_and_unique() -> None:
+    assert Job("main", "femnist-E10-N10", "sme", 3).key == "main/femnist-E10-N10/sme/torch/3"
+    for table in plan.ROWS:
+        found = jobs(table)
+        assert len({j.key for j in found}) == len(found)
+
+
+def test_the_plan_is_the_issue_s() -> None:
+    cells = Counter((j.row, j.method, j.init) for j in jobs("main"))
+    for init in plan.INITS:
+        assert cells["femnist-E50-N10", "sme", init] == cells["cifar100-E10-N10", "ig", init] == 10
+    assert cells["femnist-E20-N50", "ig", "torch"] == 5
+    assert cells["cifar100-E20-N50", "ig", "torch"] == 2
+    assert [cells[f"femnist-E{e}-N10", "dlfa", "torch"] for e in (10, 20, 50)] == [5, 5, 3]
+    assert cells["femnist-E10-N10", "dlfa", "lecun"] == 5
+    assert cells["cifar100-E50-N50", "dlfa", "torch"] == 0
+    paths = Counter(j.init for j in jobs("low_rank"))
+    assert paths == {"torch": 90, "lecun": 50}
+    assert all(j.setting.rounds == 1 for j in jobs("low_rank", inits=["lecun"], seeds=2))
+    assert len(jobs("main", rows=["cifar100-E50-N50"], methods=["dlfa"], seeds=3)) == 3
+
+
+def test_the_first_round_is_measured_once() -> None:
+    shared = [j for j in jobs("trained") if j.table == "main"]
+    assert shared
+    assert {j.key for j in shared} <= {j.key for j in jobs("main")}
+
+
+@pytest.mark.parametrize("table", ["main", "architectures"])
+def test_cheapest_first_and_evenly(table: str) -> None:
+    order = jobs(table)
+    cost = [int(estimate(j)).bit_length() for j in order]
+    assert cost == sorted(cost)
+    for level in set(cost):
+        seeds = [j.seed for j, c in zip(order, cost, strict=True) if c == level]
+        assert seeds == sorted(seeds), "all first clients come before the second"
+
+
+def test_networks_are_federated_and_tested_on_held_out_images(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    images = draw.integers(0, 256, (120, 28, 28), dtype=np.uint8)
+    labels, writers = draw.integers(0, 62, 120), np.repeat(np.arange(6), 20)
+    np.savez(tmp_path / "femnist.npz", images=images, labels=labels, writers=writers)
+    networks.make(tmp_path, str(tmp_path), rounds=(1, 2))
+    notes = networks.notes(tmp_path)
+    assert set(notes) == {"femnist-R1.safetensors", "femnist-R2.safetensors"}
+    one = notes["femnist-R1.safetensors"]
+    assert (one["test_images"], one["train_images"], one["writers"]) == ("12", "108", "6")
+    assert 0 <= float(one["test_accuracy"]) <= 1
+    held = [
+        networks._part(w, test=True)
+        for w in data.federation("femnist", clients=6, split="writer", root=tmp_path)
+    ]
+    rest = [
+        networks._part(w, test=False)
+        for w in data.federation("femnist", clients=6, split="writer", root=tmp_path)
+    ]
+    seen = {image.numpy().tobytes() for client in rest for image in client.images}
+    assert not any(image.numpy().tobytes() in seen for client in held for image in client.images)
+    made = networks.path(tmp_path, 1).stat().st_mtime_ns
+    networks.make(tmp_path, str(tmp_path), rounds=(1, 2))
+    assert networks.path(tmp_path, 1).stat().st_mtime_ns == made, "made once"
+
+
+def test_a_path_is_measured() -> None:
+    client = data.client("photos", 4, seed=0)
+    network = models.lenet(client.shape, client.classes)
+    found = job._follow(network, client, Protocol(5, 2, 0.1), seed=0, before=None)
+    assert found["steps"] == 10
+    assert 0 < found["p2_ratio"] <= 1
+    assert found["cos_start"] <= found["cos_best"] <= 1
+    assert 0 <= found["alpha"] <= 1
+
+
+def small_femnist(folder: Path, **changes: np.ndarray) -> str:
+    draw = np.random.default_rng(0)
+    arrays = {
+        "images": draw.integers(0, 256, (12, 28, 28), dtype=np.uint8),
+        "labels": draw.integers(0, 62, 12),
+        "writers": np.repeat(np.arange(3), 4),
+    }
+    folder.mkdir()
+    np.savez(folder / "femnist.npz", **{**arrays, **changes})
+    return str(folder)
+
+
+def test_the_data_s_digest_is_that_of_the_arrays(tmp_path: Path) -> None:
+    first = provenance.data_digest("femnist", small_femnist(tmp_path / "a"))
+    with np.load(tmp_path / "a" / "femnist.npz") as held:
+        images, labels = held["images"], held["labels"]
+    again = small_femnist(tmp_path / "b", labels=labels.astype(np.uint8))
+    assert provenance.data_digest("femnist", again) == first, "wherever and however it is kept"
+    images[3, 3, 3] ^= 1
+    other = small_femnist(tmp_path / "c", images=images)
+    assert provenance.data_digest("femnist", other) != first
+    assert provenance.data_digest("mnist", None) != provenance.data_digest("photos", None)
+
+
+def test_a_line_names_version_data_and_torch(tmp_path: Path) -> None:
+    line = job.attempt(jobs("tiny", methods=["ig"])[0], folder=tmp_path, root=None, device="cpu")
+    assert line["status"] == "ok", line
+    assert line["version"] == str(provenance.RESULTS_VERSION["ig"])
+    assert line["data"] == provenance.data_digest("photos", None)
+    assert line["torch"] == torch.__version__
+    assert line["network"] == ""
+
+
+def test_the_network_s_weights_decide_and_not_its_notes(tmp_path: Path) -> None:
+    wanted = jobs("trained", rows=["R5-E10-N10"])[0]
+    file = networks.path(tmp_path, 5)
+    file.parent.mkdir()
+
+    def made(value: float, **notes: str) -> tuple[str, str]:
+        save_file({"w": torch.full((3,), value)}, file, metadata=notes)
+        found = provenance.generation(wanted, networks.digests(networks.notes(tmp_path)))
+        assert provenance.line(wanted, folder=tmp_path)["network"] == found[1]
+        return found
+
+    first = made(1.0)
+    assert first[1]
+    assert made(1.0, smelib="another version") == first
+    assert made(2.0) != first
+
+
+def test_a_path_names_the_device_it_was_measured_on(tmp_path: Path) -> None:
+    path, attack = Job("low_rank", "E5-B5-R1", "path", 0), Job("tiny", "photos-E1-N2", "ig", 0)
+    lines = [job.attempt(j, quick, folder=tmp_path, device="meta") for j in (path, attack)]
+    assert [x["device"] for x in lines] == ["cpu", "meta"]
+
+
+def test_every_module_can_be_imported_without_unix() -> None:
+    """As on Windows, which has none of these."""
+    code = """
+import importlib, pkgutil, sys
+import torch
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "_posixshmem"):
+    sys.modules[name] = None
+import smelib.reproduce
+for module in pkgutil.iter_modules(smelib.reproduce.__path__):
+    importlib.import_module("smelib.reproduce." + module.name)
+    print(module.name)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert {"backends", "drive", "published", "scoreboard", "store"} <= set(ran.stdout.split())
