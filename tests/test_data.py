@@ -411,7 +411,7 @@ def test_leafs_pictures_keep_their_axes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [".", "data", "femnist/data"])
 def test_leafs_folders_hold_each_image_once(tmp_path: Path, inside: str) -> None:
-    """`train/` and `test/` are made out of `all_data/`, today's or an older one: it counts alone."""
+    """`train/` and `test/` are made out of `all_data/`, so that it counts alone."""
     data = tmp_path / inside
     write_leaf(data / "train" / "all_data_0_train_9.json", u=leaf_user([1, 2, 7]), v=leaf_user([3]))
     write_leaf(data / "test" / "all_data_0_test_9.json", u=leaf_user([4]))
