@@ -115,6 +115,11 @@ def test_distinct_labels() -> None:
         smelib.data.client("mnist", 5001)
 
 
+def test_distinct_labels_are_any_of_the_classes() -> None:
+    drawn = [smelib.data.client("mnist", 2, seed=s, distinct_labels=True) for s in range(40)]
+    assert {label for c in drawn for label in c.labels.tolist()} == set(range(10))
+
+
 def test_a_clients_images_are_all_different_ones() -> None:
     held = smelib.data.client("mnist", 400, seed=3)
     assert len({image.numpy().tobytes() for image in held.images}) == 400
@@ -206,6 +211,23 @@ def test_a_large_concentration_shares_evenly() -> None:
     for c in held:
         assert len(c) == pytest.approx(1000, abs=30)
         assert torch.bincount(c.labels).tolist() == pytest.approx([100] * 10, abs=4)
+
+
+def test_no_client_is_without_an_image() -> None:
+    held = smelib.data.federation("mnist", clients=50, concentration=1e-3)
+    assert 0 < len(held) < 50
+    assert min(len(c) for c in held) > 0
+
+
+def test_who_gets_what_depends_on_the_seed() -> None:
+    """Not only the sizes of the shares: with even ones, the images and the writers still change."""
+    alike = [smelib.data.federation("mnist", clients=2, concentration=1e9, seed=s) for s in (0, 1)]
+    first, other = (held[0].images[:100].numpy().tobytes() for held in alike)
+    assert first != other
+    images = np.zeros((20, 1, 2, 2), np.uint8)
+    held = smelib.data.Dataset("notes", images, np.arange(20), 20, np.arange(20))
+    drawn = [smelib.data.federation(held, clients=1, split="writer", seed=s) for s in range(5)]
+    assert len({int(c.labels) for (c,) in drawn}) > 1
 
 
 def test_federations_depend_on_the_seed_alone() -> None:
@@ -320,6 +342,7 @@ def test_pictures_in_npz_keep_their_axes(tmp_path: Path) -> None:
     images[0, 3, 20, 1] = 255
     write_npz(tmp_path, "cifar100", images=images, labels=np.array([0, 99], np.uint8))
     lit = np.argwhere(smelib.data.load("cifar100", root=tmp_path).images)
+    assert smelib.data.client("cifar100", 2, root=tmp_path).images.is_contiguous()
     assert lit.tolist() == [[0, 1, 3, 20]]
     letters = grey(1)
     letters[0, 3, 20] = 255
@@ -411,7 +434,7 @@ def test_leafs_pictures_keep_their_axes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inside", [".", "data", "femnist/data"])
 def test_leafs_folders_hold_each_image_once(tmp_path: Path, inside: str) -> None:
-    """`train/` and `test/` are made out of `all_data/`, so that it counts alone."""
+    """`train/` and `test/` are made out of `all_data/`, of today or once: it counts alone."""
     data = tmp_path / inside
     write_leaf(data / "train" / "all_data_0_train_9.json", u=leaf_user([1, 2, 7]), v=leaf_user([3]))
     write_leaf(data / "test" / "all_data_0_test_9.json", u=leaf_user([4]))

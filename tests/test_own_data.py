@@ -76,6 +76,8 @@ def test_nested_lists_and_odd_arrays_are_images() -> None:
     assert held.images.flatten().tolist() == [0, 0.25, 0.5, 1]
     mirrored = np.linspace(0, 1, 8, dtype=">f4").reshape(2, 2, 2)[:, :, ::-1]
     assert Client.of(mirrored, [0, 1]).images.numpy().tolist() == mirrored[:, None].tolist()
+    with_graph = [torch.rand(1, 2, 2, requires_grad=True) for _ in range(2)]
+    assert torch.equal(Client.of(with_graph, [0, 1]).images, torch.stack(with_graph))
     locked = np.zeros((1, 2, 2), np.float32)
     locked.flags.writeable = False
     assert len(Client.of(locked, [0])) == 1
@@ -86,8 +88,10 @@ def test_grey_images_get_their_channel() -> None:
     assert torch.equal(Client.of(images, [0, 1, 1]).images, images[:, None])
 
 
-def test_a_client_is_a_copy_without_a_graph() -> None:
-    images, labels = torch.rand(2, 1, 4, 4, requires_grad=True), torch.tensor([0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_client_is_a_copy_without_a_graph(dtype: torch.dtype) -> None:
+    images = torch.rand(2, 1, 4, 4, dtype=dtype, requires_grad=True)
+    labels = torch.tensor([0, 1])
     held = Client.of(images, labels)
     before = held.images.clone()
     with torch.no_grad():
@@ -119,6 +123,7 @@ ZEROS = torch.zeros(2, 3, 8, 8)
 BAD_CLIENTS = {
     "channels last": ((torch.zeros(2, 8, 8, 3), [0, 1]), r"permute\(0, 3, 1, 2\)"),
     "channels last, grey": ((np.zeros((2, 8, 8, 1)), [0, 1]), r"permute\(0, 3, 1, 2\)"),
+    "channels last, RGBA": ((np.zeros((2, 8, 8, 4)), [0, 1]), r"permute\(0, 3, 1, 2\)"),
     "no images": ((torch.zeros(0, 1, 8, 8), []), "no images"),
     "an empty list": (([], []), "no images"),
     "no pixels": ((torch.zeros(2, 1, 0, 8), [0, 1]), "no images"),
@@ -221,6 +226,8 @@ def test_classes_are_those_the_torch_data_set_names() -> None:
     assert Dataset.of(pairs, classes=9).classes == 9
     pairs.classes = ["cat"]
     assert Dataset.of(pairs).classes == 2
+    pairs.items[0] = (torch.zeros(1, 4, 4), 5)
+    assert Dataset.of(pairs).classes == 6, "a list of names that is too short is not believed"
 
 
 def test_most_takes_items_from_all_over_and_only_those() -> None:
@@ -246,6 +253,9 @@ def test_most_takes_items_from_all_over_and_only_those() -> None:
 class Stream(IterableDataset):
     def __iter__(self) -> Iterator[tuple]:
         return iter([(torch.zeros(1, 4, 4), 0)])
+
+    def __len__(self) -> int:
+        return 1
 
 
 class Endless(TorchDataset):

@@ -44,11 +44,10 @@ def _pair(item: object, index: int) -> tuple[np.ndarray, int]:
         raise InputError(f"item {index} is not (image, label) but {type(item).__name__!r}.")
     image, label, *_ = item
     try:
-        return _image(image, index), operator.index(label)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+        number = operator.index(label)
+    except (TypeError, ValueError):
         raise InputError(f"item {index} has the label {label!r}; give a whole number.") from None
+    return _image(image, index), number
 
 
 def _image(image: object, index: int) -> np.ndarray:
