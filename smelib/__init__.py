@@ -9,6 +9,7 @@ from smelib import (
     models,
     objectives,
     params,
+    presets,
     seeds,
     solver,
     theory,
@@ -16,10 +17,11 @@ from smelib import (
 )
 from smelib.data import Client
 from smelib.devices import pick_device
+from smelib.errors import InputError
 from smelib.federated import average, fedavg, local_path, local_update
 from smelib.metrics import evaluate
 from smelib.models import Network
-from smelib.types import InputError, Protocol, Reconstruction, Stop, Update
+from smelib.types import Protocol, Reconstruction, Stop, Update
 from smelib.version import __version__
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "objectives",
     "params",
     "pick_device",
+    "presets",
     "seeds",
     "solver",
     "theory",

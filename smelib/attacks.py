@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -17,11 +17,14 @@ from torch import Tensor
 
 from smelib import objectives, seeds
 from smelib.devices import pick_device
+from smelib.errors import InputError
 from smelib.models import Network
 from smelib.objectives import Aux, Objective
 from smelib.pairing import match
-from smelib.solver import Options, Recipe, Solution, adam, cosine, lbfgs, minimise, staircase
-from smelib.types import InputError, Protocol, Reconstruction, Schedule, Stop, Update, nearest
+from smelib.presets import DLFA_SETTINGS, DLFASettings, Preset
+from smelib.presets import preset as named
+from smelib.solver import Options, Recipe, Solution, lbfgs, minimise
+from smelib.types import Protocol, Reconstruction, Stop, Update
 
 SMALL_NETWORK = 1_000_000  # weights; on a CPU, larger ones run faster one restart at a time
 
@@ -63,37 +66,7 @@ def reconstruct(
         solutions.append(minimise(loss, images, unknowns, recipe, options, label=name))
         if solutions[-1].stopped is Stop.INTERRUPTED:
             break
-    losses = torch.cat([s.loss for s in solutions]).cpu()
-    if not bool(torch.isfinite(losses).any()):
-        raise FloatingPointError(
-            "the loss is NaN or infinite from the first step, so there is nothing to return; "
-            "lower the learning rate or check the update's weights."
-        )
-    winner = int(losses.nan_to_num(nan=torch.inf).argmin())
-    solution, row = (solutions[0], winner) if batched else (solutions[winner], 0)
-    if solution.stopped is Stop.DIVERGED:
-        warnings.warn(_diverged(solution), RuntimeWarning, stacklevel=3)
-
-    def picture(z: Tensor) -> Tensor:
-        return model.denormalise(recipe.finish(z[row])).clamp(0, 1).cpu()
-
-    chosen = labels if labels is not None else solution.aux["logits"][row].argmax(dim=-1)
-    frames = [picture(z) for z in solution.snapshots]
-    return Reconstruction(
-        images=picture(solution.images),
-        labels=chosen.cpu(),
-        loss=float(solution.loss[row]),
-        similarity=float(solution.terms["similarity"][row]),
-        alpha=float(solution.aux["alpha"][row]) if "alpha" in solution.aux else None,
-        history={k: v[:, row] for k, v in solution.history.items()},
-        restart_losses=losses,
-        steps=solution.steps,
-        seconds=sum(s.seconds for s in solutions),
-        device=place.type,
-        stopped=max((solution.stopped, solutions[-1].stopped), key=Stop.INTERRUPTED.__eq__),
-        snapshots=torch.stack(frames) if frames else None,
-        snapshot_steps=solution.snapshot_steps,
-    )
+    return _answer(model, labels, recipe, solutions, batched)
 
 
 def _batched(update: Update, recipe: Recipe, options: Options) -> bool:
@@ -137,12 +110,48 @@ def _normalised(model: Network, bounds: dict[str, tuple], start: Aux) -> dict[st
     return {**bounds, "images": tuple(torch.lerp(black, white, v) for v in bounds["images"])}
 
 
-def _diverged(solution: Solution) -> str:
-    bad = torch.isfinite(solution.history["loss"]).any(dim=1).logical_not().nonzero()
-    step = int(bad[0]) if len(bad) else solution.steps
-    return (
-        f"the loss turned NaN at step {step}; returning the last good state before it. "
-        "Lower the learning rate, or check the update's weights."
+def _answer(
+    model: Network,
+    labels: Tensor | None,
+    recipe: Recipe,
+    solutions: list[Solution],
+    batched: bool,
+) -> Reconstruction:
+    """The restart with the lowest loss, as pictures."""
+    losses = torch.cat([s.loss for s in solutions]).cpu()
+    if not bool(torch.isfinite(losses).any()):
+        raise FloatingPointError(
+            "the loss is NaN or infinite from the first step, so there is nothing to return; "
+            "lower the learning rate or check the update's weights."
+        )
+    winner = int(losses.nan_to_num(nan=torch.inf).argmin())
+    best, row = (solutions[0], winner) if batched else (solutions[winner], 0)
+    if best.stopped is Stop.DIVERGED:
+        warnings.warn(
+            f"the loss turned NaN before step {best.steps}; returning the last good state. Lower "
+            "the learning rate, or check the update's weights.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+    def picture(z: Tensor) -> Tensor:
+        return model.denormalise(recipe.finish(z[row])).clamp(0, 1).cpu()
+
+    frames = [picture(z) for z in best.snapshots]
+    return Reconstruction(
+        images=picture(best.images),
+        labels=(best.aux["logits"][row].argmax(dim=-1) if labels is None else labels).cpu(),
+        loss=float(best.loss[row]),
+        similarity=float(best.terms["similarity"][row]),
+        alpha=float(best.aux["alpha"][row]) if "alpha" in best.aux else None,
+        history={k: v[:, row] for k, v in best.history.items()},
+        restart_losses=losses,
+        steps=best.steps,
+        seconds=sum(s.seconds for s in solutions),
+        device=best.images.device.type,
+        stopped=max((best.stopped, solutions[-1].stopped), key=Stop.INTERRUPTED.__eq__),
+        snapshots=torch.stack(frames) if frames else None,
+        snapshot_steps=best.snapshot_steps,
     )
 
 
@@ -178,47 +187,6 @@ def dlg(
     )
 
 
-@dataclass(frozen=True)
-class Preset:
-    """How IG and SME are minimised. `grey`: start near mid-grey with that much noise, not N(0, 1).
-
-    `rate` is the images' learning rate; alpha is updated every `alpha_every` steps at `alpha_rate`.
-    """
-
-    steps: int
-    schedule: Schedule
-    betas: tuple[float, float]
-    alpha_rate: float
-    rate: float = 1.0
-    alpha_every: int = 1
-    grey: float | None = None
-
-    def recipe(self) -> Recipe:
-        """For the solver: Adam in the box, alpha on the segment."""
-        return Recipe(
-            {"images": self.rate, "alpha": self.alpha_rate},
-            optimiser=partial(adam, betas=self.betas),
-            schedule=self.schedule,
-            bounds={"images": (0, 1), "alpha": (0, 1)},
-            every={"alpha": self.alpha_every},
-            grey=self.grey,
-        )
-
-
-PRESETS = {
-    "paper": Preset(1000, staircase, (0.9, 0.999), alpha_rate=0.001),
-    "fast": Preset(200, cosine, (0.9, 0.99), alpha_rate=0.02, rate=2.0, alpha_every=4, grey=0.1),
-}
-
-
-def _preset(given: str | Preset) -> Preset:
-    if isinstance(given, Preset):
-        return given
-    if given not in PRESETS:
-        raise nearest("preset", given, PRESETS)
-    return PRESETS[given]
-
-
 def ig(
     model: Network,
     update: Update,
@@ -233,7 +201,7 @@ def ig(
     `preset` is "paper" (1000 steps), "fast" (200), or a `Preset` of your own; see `sme`.
     `options` are those of `solver.Options`.
     """
-    how = _preset(preset)
+    how = named(preset)
     loss = partial(objectives.ig, tv=tv)
     given = Options.of(options, steps=how.steps)
     return reconstruct(model, update, labels, loss, how.recipe(), given, name="IG")
@@ -257,7 +225,7 @@ def sme(
     """
     if not 0 <= alpha <= 1:
         raise InputError(f"alpha={alpha}: the surrogate lies on the segment, between 0 and 1.")
-    how = _preset(preset)
+    how = named(preset)
     recipe = replace(how.recipe(), unknowns=lambda generator: {"alpha": torch.tensor(float(alpha))})
     loss = partial(objectives.sme, tv=tv)
     given = Options.of(options, steps=how.steps)
@@ -268,32 +236,6 @@ def merge_epochs(z: Tensor) -> Tensor:
     """Match every epoch's dummies `[E, N, ...]` to the first epoch's, reorder, and average."""
     aligned = [epoch[torch.as_tensor(match(epoch, z[0]), device=z.device)] for epoch in z]
     return torch.stack(aligned).mean(dim=0)
-
-
-@dataclass(frozen=True)
-class DLFASettings:
-    """The authors' hyperparameters for one of their data sets.
-
-    The learning rate falls by `decay` per `every` steps; the matching term's factor goes from
-    `factor[0]` to `factor[1]`, geometrically, within the first 200 steps.
-    """
-
-    lr: float
-    decay: float
-    every: int
-    factor: tuple[float, float]
-    tv: float
-    clip: float
-    order: float
-    mean_prior: bool
-
-
-DLFA_SETTINGS = {
-    "femnist": DLFASettings(0.4, 0.995, 10, (1, 2), tv=1e-3, clip=2, order=1000, mean_prior=True),
-    "cifar100": DLFASettings(
-        0.1, 0.997, 20, (4, 2), tv=2e-4, clip=10, order=6.075, mean_prior=False
-    ),
-}
 
 
 def dlfa(

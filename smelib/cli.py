@@ -15,11 +15,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from smelib import attacks, data, labels, models
+from smelib import attacks, data, labels, models, presets
 from smelib.devices import keep_freed_memory
+from smelib.errors import InputError, nearest
 from smelib.federated import local_update
 from smelib.metrics import evaluate
-from smelib.types import InputError, Params, Protocol, Reconstruction, Stop, Update, nearest
+from smelib.types import Params, Protocol, Reconstruction, Stop, Update
 from smelib.version import __version__
 
 
@@ -115,8 +116,8 @@ def _options(args: argparse.Namespace) -> dict:
         raise InputError(f"--steps {args.steps}: an attack needs at least one.")
     if args.restarts < 1:
         raise InputError(f"--restarts {args.restarts}: an attack needs at least one start.")
-    if args.preset not in attacks.PRESETS:
-        raise nearest("preset", args.preset, list(attacks.PRESETS))
+    if args.preset not in presets.PRESETS:
+        raise nearest("preset", args.preset, list(presets.PRESETS))
     return {
         **({} if args.steps is None else {"steps": args.steps}),
         **({"preset": args.preset} if args.method in ("ig", "sme") else {}),

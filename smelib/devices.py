@@ -8,7 +8,7 @@ from functools import cache
 
 import torch
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def pick_device(name: str = "auto") -> torch.device:

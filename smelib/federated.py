@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -14,8 +15,9 @@ from smelib import params as P
 from smelib import seeds
 from smelib.data import Client
 from smelib.defences import Defence, none
+from smelib.errors import InputError
 from smelib.models import Network
-from smelib.types import InputError, Params, Protocol, Update
+from smelib.types import Params, Protocol, Update
 
 Memory: TypeAlias = dict[str, Params]
 """What an optimiser remembers between steps: "momentum", or Adam's "first" and "second" moment."""
@@ -161,16 +163,9 @@ def fedavg(
     for r in range(rounds):
         drawn = torch.rand(len(clients), generator=generator) < reporting
         reporters = [i for i, reports in enumerate(drawn.tolist()) if reports]
+        train = partial(local_update, model, protocol=protocol, before=weights, defence=defence)
         updates = [
-            local_update(
-                model,
-                clients[i],
-                protocol,
-                seed=seeds.derive(seed, "round", r, i),
-                before=weights,
-                defence=defence,
-            )
-            for i in reporters
+            train(client=clients[i], seed=seeds.derive(seed, "round", r, i)) for i in reporters
         ]
         weights = average(updates) if updates else weights
         yield Round(reporters, updates, weights)

@@ -8,8 +8,9 @@ from torch.nn.functional import cross_entropy
 
 from smelib import params as P
 from smelib import seeds
+from smelib.errors import InputError, nearest
 from smelib.models import Network
-from smelib.types import InputError, Protocol, Update, nearest
+from smelib.types import Protocol, Update
 
 
 def idlg(model: Network, update: Update) -> int:

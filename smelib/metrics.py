@@ -9,8 +9,8 @@ import numpy as np
 from skimage.metrics import structural_similarity
 from torch import Tensor
 
+from smelib.errors import InputError
 from smelib.pairing import match
-from smelib.types import InputError
 
 
 @dataclass(frozen=True)

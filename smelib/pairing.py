@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def match(images: Tensor, originals: Tensor) -> np.ndarray:

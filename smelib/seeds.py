@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def _sequence(seed: int, purpose: tuple[str | int, ...]) -> np.random.SeedSequence:
@@ -28,7 +28,7 @@ def _sequence(seed: int, purpose: tuple[str | int, ...]) -> np.random.SeedSequen
 
 def derive(seed: int, *purpose: str | int) -> int:
     """A seed for one purpose, like `derive(0, "round", 3)`."""
-    return int(_sequence(seed, purpose).generate_state(1, np.uint64)[0] >> 1)
+    return int(_sequence(seed, purpose).generate_state(1, np.uint64)[0]) >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
 
+from smelib.compiling import differentiator
+from smelib.errors import InputError, nearest, whole
 from smelib.objectives import Aux, Objective, Terms
-from smelib.types import InputError, Schedule, Stop, constant, nearest, whole
+from smelib.types import Schedule, Stop, constant
 
 CHECK_EVERY = 25  # steps between two looks at the loss: only then does the device wait for us
 
@@ -161,7 +162,7 @@ class _Loop:
         )
         self.schedule = LambdaLR(self.optimiser, lambda k: recipe.schedule(k, options.steps))
         self.evaluate = _over_restarts(objective, len(images))
-        self.differentiate = _differentiator(self.evaluate, options.compile)
+        self.differentiate = differentiator(self.evaluate, options.compile)
         self.history: dict[str, Tensor] = {}
         self.noted = 0
         self.taken: list[Tensor] = []
@@ -272,51 +273,6 @@ def _over_restarts(objective: Objective, restarts: int) -> Objective:
     return single
 
 
-def _differentiator(evaluate: Objective, compiled: bool) -> Objective:
-    """Evaluate, and leave the gradients in the unknowns' `.grad`, as optimisers expect them."""
-
-    def eager(images: Tensor, aux: Aux, step: Tensor) -> tuple:
-        loss, terms = evaluate(images, aux, step)
-        loss.sum().backward()
-        return loss, terms
-
-    if not compiled:
-        return eager
-
-    def summed(unknowns: dict, fixed: dict, step: Tensor) -> tuple:
-        loss, terms = evaluate(unknowns["images"], {**fixed, **unknowns["aux"]}, step)
-        return loss.sum(), (loss, terms)
-
-    # Dynamo compiles a function anew for every attack, and after eight gives up without a word.
-    torch.compiler.reset()
-    # Both derivatives in one traced function: the compiler cannot differentiate twice by itself.
-    traced = torch.compile(grad(summed, has_aux=True))
-
-    def through_compiler(images: Tensor, aux: Aux, step: Tensor) -> tuple:
-        nonlocal compiled
-        if not compiled:
-            return eager(images, aux, step)
-        live = {k: v for k, v in aux.items() if v.requires_grad}
-        plain = {k: v.detach() for k, v in live.items()}
-        fixed = {k: v for k, v in aux.items() if k not in live}
-        try:
-            slopes, found = traced({"images": images.detach(), "aux": plain}, fixed, step)
-        except Exception as error:  # whatever goes wrong in a compiler, the attack can do without
-            warnings.warn(
-                f"torch.compile failed ({type(error).__name__}); going on without it.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            compiled = False
-            return eager(images, aux, step)
-        images.grad = slopes["images"]
-        for k, v in live.items():
-            v.grad = slopes["aux"][k]
-        return found
-
-    return through_compiler
-
-
 def _evenly(steps: int, count: int) -> list[int]:
     """`count` step numbers from 0, spread over the run; the end state is added as the last."""
     return sorted({steps * i // (count - 1) for i in range(count - 1)}) if count > 1 else []
@@ -324,12 +280,8 @@ def _evenly(steps: int, count: int) -> list[int]:
 
 def _finite(state: dict[str, Tensor]) -> Tensor:
     """Restart by restart, whether all numbers are finite."""
-    rows = [torch.isfinite(v.detach()).flatten(1).all(dim=1) for v in map(_rows, state.values())]
+    rows = [torch.isfinite(v.detach()).view(len(v), -1).all(dim=1) for v in state.values()]
     return torch.stack(rows).all(dim=0)
-
-
-def _rows(value: Tensor) -> Tensor:
-    return value[:, None] if value.ndim == 1 else value
 
 
 def _choose(which: Tensor, yes: dict[str, Tensor], no: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -30,7 +30,8 @@ class Room(NamedTuple):
 
 ROOMS = (
     Room("version", "the version, and the repository's address"),
-    Room("types", "the nouns: update, protocol, reconstruction, input error", student=True),
+    Room("errors", "bad input as a sentence"),
+    Room("types", "the nouns: update, protocol, reconstruction", student=True),
     Room("params", "algebra on named weights", student=True),
     Room("seeds", "one random stream per purpose"),
     Room("devices", "which device to use", "the machine's devices and allocator"),
@@ -39,7 +40,9 @@ ROOMS = (
     Room("defences", "what a client does before it sends"),
     Room("federated", "the client's training and the server's mean", student=True),
     Room("objectives", "the heart: each attack's loss", student=True),
+    Room("compiling", "a step's gradients, compiled or not", "PyTorch's compiler"),
     Room("solver", "the one optimisation loop", "a progress bar", student=True),
+    Room("presets", "the papers' settings, in numbers"),
     Room("pairing", "which image shows which original"),
     Room("labels", "labels read from an update", student=True),
     Room("attacks", "an objective and a recipe make an attack", student=True),
@@ -107,7 +110,7 @@ def table() -> str:
     reading = sum(lines(read_by_students(room)) for room in ROOMS)
     note = (
         f"\\* what a student reads: {reading:,} lines with `models/network.py`, and never more "
-        f"than {STUDENT_LINES:,}. Everybody imports `types`."
+        f"than {STUDENT_LINES:,}. Everybody imports `errors` and `types`."
     )
     return "\n".join([*rows, "", note])
 

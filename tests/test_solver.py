@@ -10,7 +10,7 @@ from conftest import Scene, tiny_scene
 from torch import Tensor
 
 import smelib
-from smelib import attacks
+from smelib import attacks, presets
 from smelib.solver import Options, Recipe, Solution, _evenly, cosine, minimise, staircase
 from smelib.types import Stop
 
@@ -117,7 +117,7 @@ def test_a_nan_gradient_is_no_good_state() -> None:
     assert bool(torch.isfinite(found.images).all())
 
 
-def test_an_attack_says_at_which_step_it_diverged(tiny: Scene) -> None:
+def test_an_attack_says_when_it_diverged(tiny: Scene) -> None:
     def breaks(model: object, update: object, labels: object) -> Callable:
         def loss(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
             value = images.square().sum() + torch.where((step >= 30) & (step < 50), torch.nan, 0.0)
@@ -126,7 +126,7 @@ def test_an_attack_says_at_which_step_it_diverged(tiny: Scene) -> None:
         return loss
 
     recipe, options = Recipe({"images": 0.1}), Options(steps=200, progress=False)
-    with pytest.warns(RuntimeWarning, match="turned NaN at step 30"):
+    with pytest.warns(RuntimeWarning, match="turned NaN before step 50"):
         found = attacks.reconstruct(tiny.network, tiny.update, tiny.labels, breaks, recipe, options)
     assert found.stopped == "diverged"
 
@@ -237,7 +237,7 @@ def test_dummies_stay_in_the_pixels_box(digits: Scene) -> None:
 
         return inner
 
-    recipe, options = attacks.PRESETS["paper"].recipe(), Options(steps=4, progress=False)
+    recipe, options = presets.PRESETS["paper"].recipe(), Options(steps=4, progress=False)
     attacks.reconstruct(digits.network, digits.update, digits.labels, watched, recipe, options)
     assert min(low for low, _ in seen) > -1e-5
     assert max(high for _, high in seen) == pytest.approx(1, abs=1e-5)
@@ -332,7 +332,7 @@ def test_options_are_checked_by_name(tiny: Scene) -> None:
 
 def test_a_preset_of_your_own(tiny: Scene) -> None:
     scene = (tiny.network, tiny.update, tiny.labels)
-    mine = attacks.Preset(7, staircase, (0.9, 0.999), alpha_rate=0.001)
+    mine = presets.Preset(7, staircase, (0.9, 0.999), alpha_rate=0.001)
     found, paper = attacks.sme(*scene, preset=mine), attacks.sme(*scene, steps=7)
     assert found.steps == 7
     assert torch.equal(found.images, paper.images)
@@ -354,7 +354,7 @@ def test_an_attack_of_your_own_in_a_few_lines(tiny: Scene) -> None:
         return make
 
     scene = (tiny.network, tiny.update, tiny.labels)
-    recipe, options = attacks.PRESETS["paper"].recipe(), Options(steps=9, seed=2)
+    recipe, options = presets.PRESETS["paper"].recipe(), Options(steps=9, seed=2)
     plain, pulled = (
         attacks.reconstruct(*scene, shrinking(w), recipe, options) for w in (0.0, 10.0)
     )

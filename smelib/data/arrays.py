@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 CHANNELS = (1, 3, 4)  # what a last axis of this length says, if the second has another
 

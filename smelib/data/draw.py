@@ -10,8 +10,8 @@ from torch.utils.data import Dataset as TorchDataset
 from smelib.data.arrays import whole
 from smelib.data.clients import Client, Dataset
 from smelib.data.loaders import load
+from smelib.errors import InputError, nearest
 from smelib.seeds import numpy_generator
-from smelib.types import InputError, nearest
 
 Source = str | Dataset | TorchDataset
 

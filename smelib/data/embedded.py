@@ -7,7 +7,7 @@ from PIL import Image
 
 from smelib.data import kinds
 from smelib.data.clients import Dataset
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def mnist() -> Dataset:

@@ -10,7 +10,7 @@ import numpy as np
 
 from smelib.data.clients import Dataset
 from smelib.data.kinds import Kind
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def find_npz(kind: Kind, root: Path) -> tuple[Path, ...]:

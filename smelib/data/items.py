@@ -11,7 +11,7 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset
 
 from smelib.data.arrays import plain, sizes, whole
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 def read_items(items: TorchDataset, most: int | None) -> tuple[np.ndarray, np.ndarray]:

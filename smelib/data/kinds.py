@@ -8,7 +8,7 @@ import numpy as np
 
 from smelib.data.arrays import checked_labels, sizes
 from smelib.data.clients import Dataset
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 @dataclass(frozen=True)

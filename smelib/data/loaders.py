@@ -10,7 +10,7 @@ from pathlib import Path
 from smelib.data import embedded, files, kinds, vision
 from smelib.data.clients import Dataset
 from smelib.data.kinds import Kind
-from smelib.types import InputError, nearest
+from smelib.errors import InputError, nearest
 
 
 def data_root(root: str | os.PathLike | None = None) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
@@ -14,7 +15,8 @@ from torch.func import functional_call, replace_all_batch_norm_modules_
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from smelib.types import InputError, Params, Update, nearest, same_layout
+from smelib.errors import InputError, nearest, same_layout
+from smelib.types import Params, Update
 
 # The one place where pixels are normalised: FEMNIST's and CIFAR-100's mean and standard deviation.
 NORMALISATION = {
@@ -42,6 +44,11 @@ def _copied(body: nn.Module, device: torch.device | None, dtype: torch.dtype | N
     for b in body.buffers():
         memo[id(b)] = b.to(device, dtype if b.is_floating_point() else None, copy=True)
     return copy.deepcopy(body, memo).eval()
+
+
+def twice_differentiable() -> AbstractContextManager:
+    """While it lasts, attention is computed by its formula: the fused forms lack a derivative."""
+    return sdpa_kernel(SDPBackend.MATH)
 
 
 class _Mirror(threading.local):
@@ -113,11 +120,13 @@ class Network:
     @property
     def structure(self) -> nn.Module:
         """The module as this thread may use it, for calls with other weights and for hooks."""
-        return self.body if torch.compiler.is_compiling() else self._mirror.body
+        return self._mirror.body
 
     def logits(self, params: Params, z: Tensor) -> Tensor:
         """Class scores of normalised images under the given weights (and buffers, if any)."""
-        with sdpa_kernel(SDPBackend.MATH):  # the fused attentions have no second derivative
+        if torch.compiler.is_compiling():
+            return functional_call(self.body, params, (z,))
+        with twice_differentiable():
             return functional_call(self.structure, params, (z,))
 
     def __call__(self, images: Tensor) -> Tensor:
@@ -158,18 +167,16 @@ class Network:
         Files sort names as they like, and sums over layers depend on the order. Running statistics
         that came along are kept and used; whole-number buffers, such as counters, are not needed.
         """
-        weights = dict(self.body.named_parameters())
-        buffers = dict(self.body.named_buffers())
-        extra = [k for k in update.before if k not in weights and k not in buffers]
-        told = {k for k in extra if k.rpartition(".")[2] in BATCH_STATISTICS}  # not asked for
-        given = {k: v for k, v in update.before.items() if k not in buffers and k not in told}
-        same_layout(given, weights, "before", self.name)
-        kept = [k for k, v in buffers.items() if v.is_floating_point() and k in update.before]
-        same_layout({k: update.before[k] for k in kept}, {k: buffers[k] for k in kept}, *"ab")
-        before, after = (
-            {k: w[k] for k in (*weights, *kept)} for w in (update.before, update.after)
+        weights, buffers = dict(self.body.named_parameters()), dict(self.body.named_buffers())
+        others = {k for k in update.before if k.rpartition(".")[2] in BATCH_STATISTICS} | set(
+            buffers
         )
-        return Update(before, after, update.samples)
+        given = {k: v for k, v in update.before.items() if k in weights or k not in others}
+        same_layout(given, weights, "before", self.name)
+        kept = {k: v for k, v in buffers.items() if k in update.before and v.is_floating_point()}
+        same_layout({k: update.before[k] for k in kept}, kept, "before", self.name)
+        ends = ({k: w[k] for k in (*weights, *kept)} for w in (update.before, update.after))
+        return Update(*ends, update.samples)
 
     def check_labels(self, labels: Tensor, samples: int) -> Tensor:
         """One integer label per sample, each a class of the network."""

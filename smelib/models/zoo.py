@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from smelib import seeds
+from smelib.errors import InputError, nearest
 from smelib.models.network import Network, wrap
-from smelib.types import InputError, nearest
 
 
 def _torch_init(body: nn.Module) -> None:

@@ -16,9 +16,9 @@ from threading import Event, Thread
 import torch
 
 from smelib.devices import keep_freed_memory
+from smelib.errors import InputError
 from smelib.reproduce.job import Runner, attempt
 from smelib.reproduce.plan import Job
-from smelib.types import InputError
 
 Call = Callable[[Job], dict]
 RETRIES = 3  # of a job whose Ray node or worker died

@@ -19,12 +19,12 @@ from threading import Event, current_thread, main_thread
 from tqdm import tqdm
 
 from smelib import data
+from smelib.errors import InputError
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.backends import Call, Cluster, Local
 from smelib.reproduce.job import Runner, failure, run
 from smelib.reproduce.plan import Job, estimate
 from smelib.reproduce.store import Ledger
-from smelib.types import InputError
 
 TICK = 0.1  # seconds between two looks at Ctrl-C
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 
 from smelib import attacks, data, metrics, models, theory
+from smelib.errors import InputError
 from smelib.federated import local_path, local_update
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.plan import Job, Row
-from smelib.types import InputError, Params, Protocol, Update
+from smelib.types import Params, Protocol, Update
 
 Runner = Callable[..., dict]
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelib import models
-from smelib.types import InputError, Protocol, nearest
+from smelib.errors import InputError, nearest
+from smelib.types import Protocol
 
 METHODS = ("ig", "sme", "dlfa")
 INITS = tuple(models.INITS)

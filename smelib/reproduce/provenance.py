@@ -20,10 +20,10 @@ import torch
 import smelib
 from smelib import data
 from smelib.devices import pick_device
+from smelib.errors import InputError
 from smelib.reproduce import networks, store
 from smelib.reproduce.plan import ROWS, Job
 from smelib.reproduce.store import Generation, Ledger
-from smelib.types import InputError
 from smelib.version import __version__
 
 # Raise a number by hand when what that measurement gives is meant to move: every job of it then

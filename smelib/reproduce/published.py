@@ -6,9 +6,9 @@ import json
 import urllib.request
 from pathlib import Path
 
+from smelib.errors import InputError
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.store import MEASURED, by_cell, parse
-from smelib.types import InputError
 from smelib.version import REPOSITORY
 
 

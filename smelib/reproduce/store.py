@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from filelock import FileLock, Timeout
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 CELL = ("table", "row", "method", "init")
 KEY = (*CELL, "seed")

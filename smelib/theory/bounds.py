@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from smelib import federated
 from smelib import params as P
 from smelib.data import Client
+from smelib.errors import InputError
 from smelib.models import Network
-from smelib.types import InputError, Params, Update
+from smelib.types import Params, Update
 
 
 def path_gradients(model: Network, client: Client, path: Iterable[Params]) -> list[Params]:

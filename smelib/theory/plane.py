@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
-from smelib.types import InputError
+from smelib.errors import InputError
 
 Field = Callable[[np.ndarray], np.ndarray]
 

@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
+from smelib.errors import InputError
 from smelib.pairing import match
-from smelib.types import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from smelib.types import InputError
+from smelib.errors import InputError
 from smelib.viz.figures import grid
 
 
