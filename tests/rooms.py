@@ -103,7 +103,7 @@ def table() -> str:
     order = [room.name for room in ROOMS]
     rows = ["| room | for | imports | may touch | lines |", "|---|---|---|---|---:|"]
     for room in ROOMS:
-        known = [n for n in order if n in imports(room) and n not in ("types", "version")]
+        known = sorted(imports(room) - {"types", "version"}, key=order.index)
         star = " *" if room.student else ""
         cells = (f"`{room.name}`{star}", room.purpose, ", ".join(known) or "–", room.touches)
         rows.append(f"| {' | '.join(cells)} | {lines(sources(room)):,} |")
