@@ -10,9 +10,9 @@ a module catches less than nine in ten, and 2 where the list no longer fits the 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from mutant_list import MODULES, Module, Mutant
+from mutant_list import MODULES, SLOW, Module, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = 0.9
 COPIED = ("smelib", "tests", "pyproject.toml")
+PRELOADED = ["torch._dynamo", "torch.func", "pytest", "skimage.metrics", "matplotlib.pyplot"]
 CAUGHT, SURVIVED = 1, 0  # pytest's exit codes; a mutant that cannot be imported gives 2
 
 
@@ -55,25 +56,38 @@ def mutated(source: str, module: Module, mutant: Mutant) -> str:
     return changed
 
 
+def _pytest(folder: Path, tests: tuple[str, ...], report: Path) -> None:
+    """In a process of its own: run the tests on the copy in `folder`, and end with their code."""
+    with open(report, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ["PYTHONPATH"] = str(folder)
+    os.chdir(folder)
+    sys.path[:0] = [str(folder)]
+    import pytest
+    import torch
+
+    torch.set_num_threads(1)
+    quick = ["-x", "-m", "not slow", "-p", "no:cacheprovider", *(f"--deselect={t}" for t in SLOW)]
+    sys.exit(int(pytest.main([*quick, *tests])))
+
+
 def judge(folder: Path, tests: tuple[str, ...], limit: float) -> int:
     """Pytest's exit code on the copy in `folder`; too long a run counts as a failure."""
-    command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder)}
-    try:
-        done = subprocess.run(
-            [*command, *tests],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    report = folder / "report.txt"
+    # What the tests import is imported once: each run is a copy of that process.
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(PRELOADED)
+    process = server.Process(target=_pytest, args=(folder, tests, report))
+    process.start()
+    process.join(limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
         return CAUGHT
-    if done.returncode > 2:
-        raise MisfitError(f"pytest cannot run {' '.join(tests)}:\n{done.stdout}{done.stderr}")
-    return done.returncode
+    if process.exitcode > 2:
+        raise MisfitError(f"pytest cannot run {' '.join(tests)}:\n{report.read_text('utf-8')}")
+    return CAUGHT if process.exitcode < 0 else process.exitcode
 
 
 def copy(base: Path, folder: Path) -> Path:
