@@ -39,13 +39,14 @@ SLOW = (
 """Good tests that take a core half a minute together: a mutant must fall to a quicker one."""
 
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
+LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
 
 MODULES = {
     "objectives": Module(
         "smelib/objectives.py",
-        (FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER),
+        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER),
         (
             Mutant("if gap.numel()) / 2", "if gap.numel())", "twice the total variation"),
             Mutant("sum(gap.abs()", "sum(gap.square()", "squared, not absolute, differences"),
@@ -455,7 +456,7 @@ MODULES = {
     ),
     "labels": Module(
         "smelib/labels.py",
-        (NETWORK, SCORES),
+        (LABELS, NETWORK, SCORES),
         (
             Mutant('["bias"].argmin()', '["bias"].argmax()', "iDLG names an absent class"),
             Mutant(

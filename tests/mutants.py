@@ -141,16 +141,14 @@ def run(names: list[str], jobs: int) -> bool:
         tempfile.TemporaryDirectory(prefix="mutants-") as scratch,
         ThreadPoolExecutor(jobs) as pool,
     ):
-        base, limits = copy(ROOT, Path(scratch)), {}
-        for tests in dict.fromkeys(MODULES[name].tests for name in names):
-            begun = time.monotonic()
-            if judge(base, tests, 1200) != SURVIVED:
-                raise MisfitError(
-                    f"{' '.join(tests)} must pass before mutants can be judged by them."
-                )
-            limits[tests] = 60 + 5 * (time.monotonic() - begun)
+        base, begun = copy(ROOT, Path(scratch)), time.monotonic()
+        tests = tuple(dict.fromkeys(t for name in names for t in MODULES[name].tests))
+        if judge(base, tests, 1200) != SURVIVED:
+            report = (base / "report.txt").read_text("utf-8")
+            raise MisfitError(f"the tests must pass before they can judge mutants:\n{report}")
+        limit = 60 + 5 * (time.monotonic() - begun)
         waiting = [
-            pool.submit(try_out, base, name, mutant, limits[MODULES[name].tests])
+            pool.submit(try_out, base, name, mutant, limit)
             for name in names
             for mutant in MODULES[name].mutants
         ]
