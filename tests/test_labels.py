@@ -63,14 +63,19 @@ def test_blind_counts_take_the_largest_factor_that_no_count_forbids(statistics: 
         assert labels.counts(tiny_network(), update).tolist() == true
 
 
-def test_blind_counts_of_few_samples_take_the_median(statistics: list) -> None:
-    """Three of four classes are absent; one of them fell too far, and one not far enough."""
-    p = (P0 + P1) / 2
-    fall = (3 * p - torch.tensor([0, 3, 0, 0])) / 400
-    fall[2] *= 3
-    fall[3] /= 3
+@pytest.mark.parametrize(
+    ("true", "wrong"),
+    [([0, 3, 0, 0], {2: 3.0, 3: 1 / 3}), ([1, 2, 0, 0], {3: 0.1})],
+)
+def test_blind_counts_of_few_samples_take_the_median(
+    statistics: list, true: list, wrong: dict
+) -> None:
+    """Of the absent classes, some fell too far and others not far enough."""
+    fall = (3 * (P0 + P1) / 2 - torch.tensor(true)) / 400
+    for i, factor in wrong.items():
+        fall[i] *= factor
     found = labels.counts(tiny_network(), update_that_falls(fall, "bias", 3))
-    assert found.tolist() == [0, 3, 0, 0]
+    assert found.tolist() == true
 
 
 def test_a_class_that_did_not_move_is_no_reason_to_refuse(statistics: list) -> None:
