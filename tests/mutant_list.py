@@ -297,14 +297,20 @@ MODULES = {
                 " & (stopped is not Stop.DIVERGED)", "", "a diverged run returns its last state"
             ),
             Mutant(
-                "_choose(unwell, self.safe, last)",
-                "_choose(unwell, last, self.safe)",
+                "_choose(unwell, good, last)",
+                "_choose(unwell, last, good)",
                 "the well are put back",
             ),
             Mutant(
-                "last = _choose(unwell, self.safe, last)\n            loss, terms = at(last)",
-                "last = _choose(unwell, self.safe, last)",
+                "last = _choose(unwell, good, last)\n                loss, terms = at(last)",
+                "last = _choose(unwell, good, last)",
                 "the loss of another state is reported",
+            ),
+            Mutant(
+                "in (self.safe, self.safer):", "in (self.safe,):", "a step over the edge loses all"
+            ),
+            Mutant(
+                "_choose(well, self.safe, self.safer)", "self.safe", "a bad restart has no way back"
             ),
             Mutant("if s < self.done]", "if s <= self.done]", "a snapshot of a step not taken"),
             Mutant("v[: self.done].cpu()", "v.cpu()", "the history ends in zeros"),

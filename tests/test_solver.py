@@ -179,6 +179,35 @@ def test_interrupted_where_the_loss_has_no_value_a_restart_goes_back() -> None:
     assert torch.equal(found.terms["similarity"], found.loss)
 
 
+@pytest.mark.parametrize("steps", [29, 54])
+def test_a_last_step_over_the_edge_is_taken_back(steps: int) -> None:
+    """No step saw a loss that is not finite: only the state after the last one has such a loss."""
+
+    def edge(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = torch.where(images > 0, images, torch.nan).sum()
+        return loss, {"similarity": loss}
+
+    start = torch.tensor([[0.1 * steps - 0.05]])
+    found = run(edge, start, Recipe({"images": 0.1}), steps=steps)
+    good = 25 * (steps // 25)
+    assert float(found.loss) == pytest.approx(float(start) - 0.1 * good, abs=1e-4)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_restart_over_the_edge_at_a_look_goes_back_alone(batched: bool) -> None:
+    """The state at step 25 is finite and its loss is not: the state before it is the last good."""
+
+    def edge(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = torch.where(images > 0, images, torch.nan).sum()
+        return loss, {"similarity": loss}
+
+    starts = torch.tensor([[2.45], [20.0]])
+    for given in [starts] if batched else starts.split(1):
+        found = run(edge, given, Recipe({"images": 0.1}), steps=60)
+        expected = [2.45 if float(x) < 3 else 14.0 for x in given]
+        assert found.loss.tolist() == pytest.approx(expected, abs=1e-4)
+
+
 def test_keep_best_never_takes_nan_for_the_best() -> None:
     def first_is_nan(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
         loss = images.square().sum() + torch.where(step == 0, torch.nan, 0.0)
