@@ -25,7 +25,10 @@ from mutant_list import MODULES, SLOW, Module, Mutant
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = 0.9
 COPIED = ("smelib", "tests", "pyproject.toml")
-PRELOADED = ["torch._dynamo", "torch.func", "pytest", "skimage.metrics", "matplotlib.pyplot"]
+PRELOADED = [
+    *("torch._dynamo", "torch.func", "scipy.optimize", "skimage.metrics._structural_similarity"),
+    *("matplotlib.pyplot", "tqdm.auto", "pytest"),
+]
 CAUGHT, SURVIVED = 1, 0  # pytest's exit codes; a mutant that cannot be imported gives 2
 
 
@@ -61,8 +64,9 @@ def _pytest(folder: Path, tests: tuple[str, ...], report: Path) -> None:
     with open(report, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ["PYTHONPATH"] = str(folder)
+    os.environ |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     os.chdir(folder)
+    sys.dont_write_bytecode = False  # the copies start from what the healthy run compiled
     sys.path[:0] = [str(folder)]
     import pytest
     import torch
