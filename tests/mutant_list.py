@@ -41,6 +41,7 @@ SLOW = (
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
+ATTACKS = "tests/test_attacks.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
 
 MODULES = {
@@ -737,7 +738,7 @@ MODULES = {
     ),
     "attacks": Module(
         "smelib/attacks.py",
-        (SOLVER, NETWORK, SCORES, PROPERTIES),
+        (ATTACKS, SOLVER, SCORES),
         (
             Mutant(
                 "nan=torch.inf).argmin()",
@@ -793,7 +794,7 @@ MODULES = {
     ),
     "presets": Module(
         "smelib/presets.py",
-        (SOLVER, PROPERTIES),
+        (ATTACKS, SOLVER),
         (
             Mutant(
                 "1000, staircase, (0.9, 0.999)",
