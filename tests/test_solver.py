@@ -348,6 +348,12 @@ def test_l_bfgs_moves_all_unknowns_and_never_uphill() -> None:
     assert float(found.aux["alpha"]) == pytest.approx(1, abs=1e-4)
 
 
+def test_l_bfgs_searches_along_its_line() -> None:
+    optimiser = lbfgs([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.5}])
+    (group,) = optimiser.param_groups
+    assert (group["line_search_fn"], group["lr"], group["max_iter"]) == ("strong_wolfe", 0.5, 20)
+
+
 def test_an_unknown_can_be_updated_now_and_then(tiny: Scene) -> None:
     objective = smelib.objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.01)
     recipe = Recipe({"images": 0.1, "alpha": 0.01}, every={"alpha": 4})
