@@ -153,7 +153,7 @@ def test_one_bad_number_is_enough(where: str) -> None:
 
     recipe = Recipe({"images": 0.1, "alpha": 0.1})
     start, alpha = torch.tensor([[0.0, 1.0, 1.0]]), {"alpha": torch.zeros(1)}
-    found = run(rooted, start, recipe, alpha, steps=5)
+    found = run(rooted, start, recipe, alpha, steps=1)
     assert found.stopped is Stop.DIVERGED
     assert torch.equal(found.images, start)
 
@@ -209,13 +209,16 @@ def test_a_restart_over_the_edge_at_a_look_goes_back_alone(batched: bool) -> Non
 
 
 def test_keep_best_never_takes_nan_for_the_best() -> None:
-    def first_is_nan(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
-        loss = images.square().sum() + torch.where(step == 0, torch.nan, 0.0)
+    """The best state is that of step 4, and step 5 has no loss."""
+
+    def gap(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = images.square().sum() + torch.where(step == 5, torch.nan, 0.0)
         return loss, {"similarity": loss}
 
-    found = run(first_is_nan, torch.ones(1, 3), Recipe({"images": 1.5}), steps=9, keep="best")
-    least = found.history["loss"][1:].min()
-    assert float(found.loss) == pytest.approx(float(least))
+    found = run(gap, torch.ones(1, 3), Recipe({"images": 1.5}), steps=9, keep="best")
+    losses = found.history["loss"].nan_to_num(nan=torch.inf)
+    assert int(losses.argmin()) == 4
+    assert float(found.loss) == pytest.approx(float(losses.min()))
 
 
 @pytest.mark.parametrize("batched", [True, False])
@@ -410,6 +413,19 @@ def test_keep_best_compares_under_one_factor() -> None:
     best, last = (run(moving, torch.ones(1, 3), recipe, steps=9, keep=k) for k in ("best", "last"))
     assert int(best.history["loss"].argmin()) == 0, "the loss itself only grows"
     assert torch.equal(best.images, last.images)
+
+
+def test_keep_best_goes_by_the_score_on_the_way() -> None:
+    """The goal moves away by ten at every step; the best state by its score is that of step 4."""
+
+    def moving(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        distance = images.square().sum()
+        return distance + 10 * step, {"similarity": distance, "score": distance.detach()}
+
+    found = run(moving, torch.ones(1, 3), Recipe({"images": 1.5}), steps=9, keep="best")
+    assert int(found.history["loss"].argmin()) == 0
+    assert int(found.history["score"].argmin()) == 4
+    assert float(found.terms["score"]) == pytest.approx(float(found.history["score"].min()))
 
 
 def test_dlfas_score_is_its_loss_under_the_last_factor(tiny: Scene) -> None:
