@@ -231,6 +231,17 @@ def test_mixed_precision_takes_the_widest() -> None:
     assert found.images.dtype == torch.float64
 
 
+def test_a_network_in_another_precision() -> None:
+    model = wrap(small(nn.Linear(36, 4), nn.BatchNorm1d(4)), (1, 6, 6), 4)
+    wide, images = model.to(torch.device("cpu"), torch.float64), torch.rand(2, 1, 6, 6)
+    assert {v.dtype for v in wide.params().values()} == {torch.float64}
+    assert wide.body[2].running_mean.dtype == torch.float64
+    assert wide.body[2].num_batches_tracked.dtype == torch.int64
+    torch.testing.assert_close(wide(images).float(), model(images), rtol=1e-4, atol=1e-5)
+    assert wide.to(torch.device("cpu"), torch.float64) is wide
+    assert {v.dtype for v in model.params().values()} == {torch.float32}
+
+
 def test_everything_works_in_double_precision() -> None:
     scene = tiny_scene()
     client = smelib.data.Client(scene.client.images.float(), scene.labels, 4, "random")
