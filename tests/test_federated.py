@@ -103,6 +103,8 @@ def test_adams_slope_is_finite_where_a_weight_has_no_gradient() -> None:
         ({"weight_decay": -1.0}, "not negative"),
         ({"optimiser": "adam", "momentum": 0.9}, "moments of its own"),
         ({"lr": float("nan")}, "positive and finite"),
+        ({"lr": float("inf")}, "positive and finite"),
+        ({"lr": 0.0}, "positive and finite"),
     ],
 )
 def test_a_protocol_that_cannot_be(given: dict, message: str) -> None:

@@ -264,6 +264,17 @@ def test_whole_number_weights_are_a_sentence() -> None:
         attacks.sme(scene.network, Update(before, after, 3), scene.labels, steps=2)
 
 
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("end", ["before", "after"])
+def test_one_weight_that_is_no_number_is_a_sentence(end: str, value: float) -> None:
+    scene = tiny_scene()
+    ends = {k: dict(getattr(scene.update, k)) for k in ("before", "after")}
+    ends[end]["0.weight"] = ends[end]["0.weight"].clone()
+    ends[end]["0.weight"][0, 0, 0, 0] = value
+    with pytest.raises(InputError, match=rf"'{end}' hold NaN or infinite values in '0\.weight'"):
+        Update(**ends, samples=3).check()
+
+
 def test_numpy_counts_are_counts() -> None:
     import numpy as np
 
