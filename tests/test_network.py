@@ -275,6 +275,14 @@ def test_one_weight_that_is_no_number_is_a_sentence(end: str, value: float) -> N
         Update(**ends, samples=3).check()
 
 
+def test_an_updates_ends_belong_to_one_network() -> None:
+    before, after = tiny_scene().update.before, tiny_scene().update.after
+    with pytest.raises(InputError, match=r"0\.bias"):
+        Update(before, {k: v for k, v in after.items() if k != "0.bias"}, 3)
+    with pytest.raises(InputError, match="has shape"):
+        Update(before, {**after, "0.bias": torch.zeros(3)}, 3)
+
+
 def test_numpy_counts_are_counts() -> None:
     import numpy as np
 
