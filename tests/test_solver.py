@@ -462,15 +462,18 @@ def test_a_compiler_that_fails_is_done_without(
     assert torch.equal(found.images, plain.images)
 
 
+@pytest.mark.parametrize("preset", ["paper", "fast"])
 @pytest.mark.parametrize("name", ["ig", "sme"])
 def test_the_traced_gradient_is_the_eager_one(
-    tiny: Scene, name: str, monkeypatch: pytest.MonkeyPatch
+    tiny: Scene, name: str, preset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is handed to the compiler, run without it: the compiler itself is torch's business."""
-    attack = attacks.ATTACKS[name]
-    plain = attack(tiny.network, tiny.update, tiny.labels, steps=5)
+    attack = partial(
+        attacks.ATTACKS[name], tiny.network, tiny.update, tiny.labels, steps=5, preset=preset
+    )
+    plain = attack()
     monkeypatch.setattr(torch, "compile", lambda function: function)
-    traced = attack(tiny.network, tiny.update, tiny.labels, steps=5, compile=True)
+    traced = attack(compile=True)
     torch.testing.assert_close(traced.images, plain.images)
 
 
