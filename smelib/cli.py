@@ -375,7 +375,6 @@ def _reproduce_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("--time-limit", help="like 2h: start no job after that, finish those under way")
     r.add_argument("--compile", action="store_true", help="compile the steps of IG and SME first")
     r.add_argument("--retry-failed", action="store_true", help="run failed jobs once more")
-    r.add_argument("--stale", action="store_true", help="run again what other code produced")
     r.add_argument("--data-root", help="folder with femnist.npz and cifar100.npz")
     r.add_argument("--out", default="results", help="folder of the CSV files (results)")
     r.set_defaults(run=reproduce)

@@ -15,6 +15,9 @@ from smelib.solver import Options, Recipe, Solution, _evenly, cosine, minimise, 
 from smelib.types import Stop
 
 
+OLD = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
+
+
 def run(
     objective: Callable, start: Tensor, recipe: Recipe, aux: dict | None = None, **options: object
 ) -> Solution:
@@ -284,7 +287,7 @@ def test_a_compiler_that_fails_is_done_without(
         raise OSError("no compiler")
 
     plain = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3)
-    monkeypatch.setattr(torch, "compile", lambda function: broken)
+    monkeypatch.setattr(torch, "compile", lambda function, **how: broken)
     with pytest.warns(RuntimeWarning, match="going on without it") as caught:
         found = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3, compile=True)
     assert len(caught) == 1
@@ -298,7 +301,7 @@ def test_the_traced_gradient_is_the_eager_one(
     """What is handed to the compiler, run without it: the compiler itself is torch's business."""
     attack = attacks.ATTACKS[name]
     plain = attack(tiny.network, tiny.update, tiny.labels, steps=5)
-    monkeypatch.setattr(torch, "compile", lambda function: function)
+    monkeypatch.setattr(torch, "compile", lambda function, **how: function)
     traced = attack(tiny.network, tiny.update, tiny.labels, steps=5, compile=True)
     torch.testing.assert_close(traced.images, plain.images)
 
@@ -371,6 +374,8 @@ def test_batched_l_bfgs_is_refused(tiny: Scene) -> None:
     assert float(many.restart_losses[0]) == alone.loss
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(OLD, reason="the compiler of torch before 2.6 cannot trace an attack")
 def test_every_attack_is_compiled_however_many_there_were(
     tiny: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,7 +386,7 @@ def test_every_attack_is_compiled_however_many_there_were(
         compiled[-1] += 1
         return graph.forward
 
-    monkeypatch.setattr(torch, "compile", lambda f: real(f, backend=counting))
+    monkeypatch.setattr(torch, "compile", lambda f, **how: real(f, backend=counting, **how))
     for count in range(10):
         compiled.append(0)
         scene = tiny_scene(samples=2 + count % 5, epochs=1)
@@ -391,6 +396,13 @@ def test_every_attack_is_compiled_however_many_there_were(
     assert min(compiled) >= 1, compiled
 
 
+@pytest.mark.skipif(not OLD, reason="the compiler of this torch can trace an attack")
+def test_an_old_compiler_says_that_it_cannot(tiny: Scene) -> None:
+    with pytest.warns(RuntimeWarning, match="going on without it"):
+        attacks.sme(tiny.network, tiny.update, tiny.labels, steps=2, compile=True)
+
+
+@pytest.mark.slow
 def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:
     client = smelib.data.client("mnist", 1, seed=1)
     network = smelib.models.lenet(client.shape, client.classes)
