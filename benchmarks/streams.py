@@ -45,7 +45,9 @@ def colliding():
 
 def report(runs: dict[str, float]) -> str:
     """Mean PSNR of both, and the paired difference with its 95 % t-interval."""
-    lines = [f"{'network':8}{'attack':8}{'clients':>8}{'own':>8}{'colliding':>11}   difference, 95 %"]
+    lines = [
+        f"{'network':8}{'attack':8}{'clients':>8}{'own':>8}{'colliding':>11}   difference, 95 %"
+    ]
     for network in SETTINGS:
         for method in ("ig", "sme"):
             keys = [k for k in runs if k.startswith(f"{network} {method} own ")]
@@ -64,9 +66,9 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the table."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    for seed in range(args.clients):
-        for network in args.networks.split(","):
-            for method in ("ig", "sme"):
+    for method in ("sme", "ig"):
+        for seed in range(args.clients):
+            for network in args.networks.split(","):
                 for start in ("own", "colliding"):
                     runs = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
                     key = f"{network} {method} {start} {seed}"

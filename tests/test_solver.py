@@ -14,7 +14,6 @@ from smelib import attacks, presets
 from smelib.solver import Options, Recipe, Solution, _evenly, cosine, minimise, staircase
 from smelib.types import Stop
 
-
 OLD = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
 
 
