@@ -72,8 +72,8 @@ notebooks: $(STAMP) ## execute every notebook in order and store its outputs
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
-bench: $(STAMP) ## speed and memory beside the alternatives (some minutes)
-	@$(BIN)/python benchmarks/speed.py
+bench: $(STAMP) ## speed and memory beside the alternatives, or OTHER=clone at an earlier revision (some minutes)
+	@$(BIN)/python benchmarks/$(if $(OTHER),interleaved.py "$(OTHER)",speed.py)
 
 quality: $(STAMP) ## PSNR on real data: make quality DATA=folder with femnist.npz and cifar100.npz
 	@test -n "$(DATA)" || { echo "say where the data are: make quality DATA=folder"; exit 2; }

@@ -46,7 +46,7 @@ def colliding():
 def report(runs: dict[str, float]) -> str:
     """Mean PSNR of both, and the paired difference with its 95 % t-interval."""
     lines = [
-        f"{'network':8}{'attack':8}{'clients':>8}{'own':>8}{'colliding':>11}   difference, 95 %"
+        f"{'network':8}{'attack':8}{'clients':>8}{'own':>8}{'colliding':>11}   own - colliding"
     ]
     for network in SETTINGS:
         for method in ("ig", "sme"):
