@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -393,6 +394,19 @@ def test_every_attack_is_compiled_however_many_there_were(
         plain = attacks.sme(scene.network, scene.update, scene.labels, steps=2)
         torch.testing.assert_close(found.images, plain.images)
     assert min(compiled) >= 1, compiled
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(OLD, reason="the compiler of torch before 2.6 cannot trace an attack")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler on this machine")
+def test_the_compiled_attack_finds_the_same_pictures(
+    tiny: Scene, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The real compiler, from the graph to machine code."""
+    scene = (tiny.network, tiny.update, tiny.labels)
+    plain, compiled = (attacks.sme(*scene, steps=6, compile=c) for c in (False, True))
+    assert not [w for w in recwarn if "going on without it" in str(w.message)]
+    torch.testing.assert_close(compiled.images, plain.images, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.skipif(not OLD, reason="the compiler of this torch can trace an attack")
