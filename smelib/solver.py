@@ -169,7 +169,7 @@ class _Loop:
         self.taken: list[Tensor] = []
         self.taken_at = _evenly(options.steps, options.snapshots)
         self._project()
-        self.safe = self.best = self._state()
+        self.safe = self.safer = self.best = self._state()
         self.best_score = torch.full_like(images.detach().flatten(1)[:, 0], math.inf)
 
     def _state(self) -> dict[str, Tensor]:
@@ -220,6 +220,8 @@ class _Loop:
         well = torch.isfinite(self.recent()).all(dim=0) & _finite(self.unknowns)
         if not bool(well.any()):
             return Stop.DIVERGED
+        # The loss of the older of the two is known by now, and finite.
+        self.safer = _choose(well, self.safe, self.safer)
         self.safe = _choose(well, self.unknowns, self.safe)
         stalled = self.options.tolerance > 0 and _stalled(self.recent(), self.options.tolerance)
         return Stop.STALLED if stalled else Stop.FINISHED
@@ -235,10 +237,11 @@ class _Loop:
         kept = _finite(self.unknowns) & (stopped is not Stop.DIVERGED)
         last = _choose(kept, self.unknowns, self.safe)
         loss, terms = at(last)
-        unwell = ~torch.isfinite(loss)
-        if bool(unwell.any()):
-            last = _choose(unwell, self.safe, last)
-            loss, terms = at(last)
+        for good in (self.safe, self.safer):
+            unwell = ~torch.isfinite(loss)
+            if bool(unwell.any()):
+                last = _choose(unwell, good, last)
+                loss, terms = at(last)
         if self.options.keep == "best":
             last, _ = _better(terms.get("score", loss), last, self.best_score, self.best)
             loss, terms = at(last)

@@ -29,16 +29,673 @@ class Module:
     mutants: tuple[Mutant, ...]
 
 
+SLOW = (
+    "tests/test_solver.py::test_dlg_recovers_one_image_and_its_label",
+    "tests/test_solver.py::test_every_attack_is_compiled_however_many_there_were",
+    "tests/test_solver.py::test_an_attack_makes_progress",
+    "tests/test_properties.py::test_the_same_seed_gives_the_same_bits[dlg]",
+    "tests/test_properties.py::test_idlg_is_right_on_a_thousand_random_cases",
+)
+"""Good tests that take a core half a minute together: a mutant must fall to a quicker one."""
+
+NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
+LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
+FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
+ATTACKS = "tests/test_attacks.py"
+METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
+
 MODULES = {
+    "objectives": Module(
+        "smelib/objectives.py",
+        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER),
+        (
+            Mutant("if gap.numel()) / 2", "if gap.numel())", "twice the total variation"),
+            Mutant("sum(gap.abs()", "sum(gap.square()", "squared, not absolute, differences"),
+            Mutant("z[..., 1:, :] - z[..., :-1, :]", "z[..., 1:] - z[..., :-1]", "no vertical TV"),
+            Mutant(" for gap in gaps if gap.numel())", " for gap in gaps)", "NaN in thin images"),
+            Mutant(
+                "update.after), 1 / lr))", "update.after), lr))", "DLG's target is lr² too short"
+            ),
+            Mutant("gap = P.sub(dummy, target)", "gap = P.add(dummy, target)", "DLG seeks -target"),
+            Mutant(".softmax(dim=-1) if", ".softmax(dim=0) if", "label logits compete over images"),
+            Mutant('aux["logits"].softmax(dim=-1)', 'aux["logits"]', "labels are no probabilities"),
+            Mutant(
+                "gradient(model, update.before, images, guess)",
+                "gradient(model, update.after, images, guess)",
+                "DLG matches at wT",
+            ),
+            Mutant(
+                '"similarity": 1 - P.cosine(target, dummy)',
+                '"similarity": P.cosine(target, dummy)',
+                "DLG reports a cosine as the mismatch",
+            ),
+            Mutant(
+                "direction = model.trained(P.sub(update.before, update.after))",
+                "direction = model.trained(P.sub(update.after, update.before))",
+                "IG and SME seek the opposite direction",
+            ),
+            Mutant(
+                "direction = model.trained(P.sub(update.before, update.after))",
+                "direction = P.sub(update.before, update.after)",
+                "frozen layers are matched too",
+            ),
+            Mutant("similarity + tv * smooth", "similarity + smooth", "tv= is ignored"),
+            Mutant(
+                "similarity + tv * smooth", "similarity - tv * smooth", "rough images preferred"
+            ),
+            Mutant("1 - P.cosine(direction", "-P.cosine(direction", "the mismatch begins at -1"),
+            Mutant("lambda aux: update.before", "lambda aux: update.after", "IG matches at wT"),
+            Mutant("P.lerp(start, end, aux", "P.lerp(end, start, aux", "alpha runs backwards"),
+            Mutant('end, aux["alpha"])', 'end, aux["alpha"].detach())', "alpha never learns"),
+            Mutant(
+                "{**update.before, **P.lerp(", "{**P.lerp(", "SME forgets frozen layers, buffers"
+            ),
+            Mutant(
+                "vjp(ctx.run, *ctx",
+                "vjp(lambda *x: x, *ctx",
+                "the recomputed slope is the identity's",
+            ),
+            Mutant("total, -protocol.lr)", "total, protocol.lr)", "the simulated client climbs"),
+            Mutant(
+                "enumerate(given, start)", "enumerate(given)", "later segments use early labels"
+            ),
+            Mutant(
+                "epoch_images[torch.cat(",
+                "images[0][torch.cat(",
+                "the first epoch's dummies always",
+            ),
+            Mutant(
+                "known += labels[torch.cat(epoch)]",
+                "known += labels",
+                "labels are not shuffled along",
+            ),
+            Mutant("total = P.add(total, d)", "total = d", "only the last move is matched"),
+            Mutant(
+                "slope, memory, t, steps)", "slope, memory, t + 1, steps)", "Adam's count is off"
+            ),
+            Mutant(
+                "+ 1 if checkpoint else steps",
+                "+ 1 if not checkpoint else steps",
+                "checkpoints swapped",
+            ),
+            Mutant("images.mean(dim=1)", "images.mean(dim=0)", "the mean over epochs, not images"),
+            Mutant(".amax(dim=1)", ".amin(dim=1)", "the smallest response, not the largest"),
+            Mutant(".amax(dim=1)", ".amax(dim=0)", "the largest over epochs, not images"),
+            Mutant("bank, padding=1)", "bank)", "features ignore the border"),
+            Mutant(
+                " / math.sqrt(9 * channels)", "", "features are too large: another prior weight"
+            ),
+            Mutant("return 2 * apart.mean()", "return apart.mean()", "half the order prior"),
+            Mutant(
+                "summaries.mean(dim=0))", "summaries.mean())", "an epoch is compared with a number"
+            ),
+            Mutant("z.roll(1, dims=-1)", "z.roll(1, dims=-2)", "DLFA's TV is vertical only"),
+            Mutant(
+                "(across + down).sum(dim=(-3, -2, -1)).mean()",
+                "(across + down).mean()",
+                "DLFA's TV per pixel, not per image",
+            ),
+            Mutant("math.exp(-layers", "math.exp(layers", "the late layers count most"),
+            Mutant(
+                'layers.index(name.rpartition(".")[0])',
+                "list(weights).index(name)",
+                "a bias counts as a layer of its own",
+            ),
+            Mutant(
+                "update.after), 1 / protocol.lr",
+                "update.after), protocol.lr",
+                "DLFA's target is too short",
+            ),
+            Mutant("(omega[k] if omega else 1.0) * ", "", "DLFA's layer weights are ignored"),
+            Mutant("pixels.clamp(0, 1)", "pixels.clamp(-1, 1)", "negative pixels are welcome"),
+            Mutant(
+                "pixels = model.denormalise(images)", "pixels = images", "the box in wrong units"
+            ),
+            Mutant(" + clip * outside", "", "clip= is ignored"),
+            Mutant(" + order * apart", "", "order= is ignored"),
+            Mutant(
+                "(last / first) ** (step / until).clamp(max=1)",
+                "(last / first) ** 0",
+                "DLFA's factor stays at the first value",
+            ),
+            Mutant("(step / until).clamp(max=1)", "(step / until)", "the factor never arrives"),
+            Mutant("now / steps * distance", "now * distance", "the match outweighs the priors"),
+            Mutant(
+                "(last / steps * distance",
+                "(first / steps * distance",
+                "keep='best' moves its goal",
+            ),
+            Mutant(
+                "{k: v.detach() for k, v in dummy.items()}",
+                "dummy",
+                "a slope that nobody asked for",
+            ),
+            Mutant('"simulated batches"', '"batches"', "DLFA knows the client's batches"),
+            Mutant(
+                "drawn[e * per_epoch : (e + 1) * per_epoch]",
+                "drawn[:per_epoch]",
+                "one order for all epochs",
+            ),
+        ),
+    ),
+    "solver": Module(
+        "smelib/solver.py",
+        (SOLVER, PROPERTIES),
+        (
+            Mutant("CHECK_EVERY = 25", "CHECK_EVERY = 20", "looks at other steps than it says"),
+            Mutant("sum(step >= steps", "sum(step > steps", "the staircase falls a step late"),
+            Mutant("in (3, 5, 7))", "in (2, 4, 6))", "the staircase falls early"),
+            Mutant("return 0.1 **", "return 0.5 **", "the staircase halves"),
+            Mutant(
+                "return (1 + math.cos(math.pi * step / steps)) / 2",
+                "return 1.0",
+                "no cosine schedule",
+            ),
+            Mutant("math.pi * step", "2 * math.pi * step", "the cosine comes back up"),
+            Mutant("Adam(groups, betas=betas)", "Adam(groups)", "betas are ignored"),
+            Mutant(
+                "(0.9, 0.999)) -> Optimizer",
+                "(0.5, 0.999)) -> Optimizer",
+                "another Adam by default",
+            ),
+            Mutant(
+                "for group in groups for p",
+                "for group in groups[:1] for p",
+                "DLG's labels stay as drawn",
+            ),
+            Mutant(', line_search_fn="strong_wolfe"', "", "L-BFGS without its line search"),
+            Mutant(
+                "cls(**{**defaults, **given})",
+                "cls(**{**given, **defaults})",
+                "steps= is overruled",
+            ),
+            Mutant(
+                "loop.done % CHECK_EVERY == 0 or loop.done == options.steps",
+                "loop.done % CHECK_EVERY == 0",
+                "nobody looks at the last steps",
+            ),
+            Mutant("stopped = Stop.INTERRUPTED", "stopped = Stop.FINISHED", "Ctrl-C goes unsaid"),
+            Mutant(
+                '"lr": recipe.rates[k]}',
+                '"lr": recipe.rates["images"]}',
+                "alpha at the images' rate",
+            ),
+            Mutant(
+                "recipe.schedule(k, options.steps)",
+                "recipe.schedule(0, options.steps)",
+                "no schedule",
+            ),
+            Mutant(
+                "v.clone().requires_grad_()",
+                "v.requires_grad_()",
+                "the caller's start is overwritten",
+            ),
+            Mutant(
+                "        self._project()\n        self.safe",
+                "        self.safe",
+                "the start is outside the box",
+            ),
+            Mutant(
+                "self.schedule.step()\n        self._project()",
+                "self.schedule.step()",
+                "no step stays in the box",
+            ),
+            Mutant(
+                "k: v.detach().clone() for k, v in self.unknowns",
+                "k: v.detach() for k, v in self.unknowns",
+                "remembered states move on",
+            ),
+            Mutant(
+                "self.optimiser.zero_grad()",
+                "self.optimiser.zero_grad(set_to_none=False)",
+                "alpha moves on momentum between its turns",
+            ),
+            Mutant("every.get(k, 1) == 0}", "every.get(k, 1) == 1}", "alpha's turn comes late"),
+            Mutant("v if k in due else v.detach()", "v", "alpha moves at every step"),
+            Mutant(
+                "if self.noted == self.done:",
+                "if True:",
+                "L-BFGS notes its last trial, not its state",
+            ),
+            Mutant("math.inf)\n", "0.0)\n", "keep='best' keeps the start"),
+            Mutant(
+                "_better(score, before, self",
+                "_better(score, self._state(), self",
+                "'best' is one step late",
+            ),
+            Mutant(
+                'self.history.get("score", self.history["loss"])',
+                'self.history["loss"]',
+                "'best' by a moving goal",
+            ),
+            Mutant(
+                'terms.get("score", loss), last', "loss, last", "the end is judged by a moving goal"
+            ),
+            Mutant("self.clock += 1", "self.clock += 0", "an objective's clock stands still"),
+            Mutant(
+                "self.done - 2 * CHECK_EVERY", "self.done - CHECK_EVERY", "tolerance= never stops"
+            ),
+            Mutant(
+                ".all(dim=0) & _finite(self.unknowns)",
+                ".all(dim=0)",
+                "a NaN state is stored as good",
+            ),
+            Mutant(
+                "well = torch.isfinite(self.recent()).all(dim=0) & _finite",
+                "well = _finite",
+                "a NaN loss is stored as good",
+            ),
+            Mutant(
+                "if not bool(well.any())", "if not bool(well.all())", "one NaN restart ends all"
+            ),
+            Mutant(
+                "_choose(well, self.unknowns, self.safe)",
+                "_choose(well, self.safe, self.unknowns)",
+                "the bad state is remembered",
+            ),
+            Mutant("self.options.tolerance > 0 and", "True and", "a run at rest stops unasked"),
+            Mutant(
+                " & (stopped is not Stop.DIVERGED)", "", "a diverged run returns its last state"
+            ),
+            Mutant(
+                "_choose(unwell, good, last)",
+                "_choose(unwell, last, good)",
+                "the well are put back",
+            ),
+            Mutant(
+                "last = _choose(unwell, good, last)\n                loss, terms = at(last)",
+                "last = _choose(unwell, good, last)",
+                "the loss of another state is reported",
+            ),
+            Mutant(
+                "in (self.safe, self.safer):", "in (self.safe,):", "a step over the edge loses all"
+            ),
+            Mutant(
+                "_choose(well, self.safe, self.safer)", "self.safe", "a bad restart has no way back"
+            ),
+            Mutant("if s < self.done]", "if s <= self.done]", "a snapshot of a step not taken"),
+            Mutant("v[: self.done].cpu()", "v.cpu()", "the history ends in zeros"),
+            Mutant(
+                "in_dims=(0, 0, None)", "in_dims=(0, None, None)", "restarts share their unknowns"
+            ),
+            Mutant(
+                "steps * i // (count - 1)", "steps * i // count", "snapshots crowd at the start"
+            ),
+            Mutant(
+                ".view(len(v), -1).all(dim=1)",
+                ".view(len(v), -1).any(dim=1)",
+                "one finite pixel is enough",
+            ),
+            Mutant(
+                "torch.stack(rows).all(dim=0)",
+                "torch.stack(rows).any(dim=0)",
+                "finite images excuse a NaN alpha",
+            ),
+            Mutant(
+                "won = score < best_score",
+                "won = score > best_score",
+                "keep='best' keeps the worst",
+            ),
+            Mutant(
+                "won = score < best_score", "won = ~(score > best_score)", "NaN is the best of all"
+            ),
+            Mutant("(earlier - later <", "(later - earlier <", "a run that improves is stopped"),
+            Mutant("< tolerance * earlier.abs())", "< tolerance)", "tolerance= is no share"),
+            Mutant(
+                "earlier.abs()).all())", "earlier.abs()).any())", "one restart at rest stops all"
+            ),
+        ),
+    ),
+    "federated": Module(
+        "smelib/federated.py",
+        (FEDERATED, PROPERTIES, NETWORK),
+        (
+            Mutant(
+                "moving = model.trained(weights)\n\n",
+                "moving = weights\n\n",
+                "frozen layers have a gradient",
+            ),
+            Mutant("{**weights, **w}", "{**w, **weights}", "the gradient is zero"),
+            Mutant(
+                "torch.randperm(samples, generator=generator)",
+                "torch.arange(samples)",
+                "no shuffle",
+            ),
+            Mutant(
+                "    for _ in range(protocol.epochs):\n"
+                "        yield from torch.randperm(samples, generator=generator)",
+                "    order = torch.randperm(samples, generator=generator)\n"
+                "    for _ in range(protocol.epochs):\n        yield from order",
+                "every epoch has the first one's batches",
+            ),
+            Mutant(
+                "torch.zeros_like(v) for k", "torch.ones_like(v) for k", "memories that never were"
+            ),
+            Mutant('if decay and protocol.optimiser != "adamw"', "if decay", "AdamW decays twice"),
+            Mutant(
+                'if decay and protocol.optimiser == "adamw"',
+                "if False",
+                "AdamW does not decay",
+            ),
+            Mutant(
+                'P.add(slope, memory["momentum"], protocol.momentum)',
+                'P.add(memory["momentum"], slope, protocol.momentum)',
+                "momentum on the wrong one",
+            ),
+            Mutant("slope[k], 0.1)", "slope[k], 0.9)", "Adam without momentum"),
+            Mutant("** 2, 0.001)", "** 2, 0.01)", "Adam forgets its scale"),
+            Mutant("slope[k] ** 2,", "slope[k].abs(),", "Adam's scale is no square"),
+            Mutant("0.9 ** (step + 1)", "0.9 ** (step + 2)", "Adam's first correction is off"),
+            Mutant("0.999 ** (step + 1)", "0.999 ** (step + 2)", "Adam's second correction is off"),
+            Mutant(".sqrt() + 1e-8", ".sqrt() + 1e-4", "Adam's small steps are smaller"),
+            Mutant(".clamp(min=1e-30)", "", "a dead weight makes DLFA's slope infinite"),
+            Mutant(
+                "protocol.schedule(step, steps)",
+                "protocol.schedule(step + 1, steps)",
+                "the schedule is a step early",
+            ),
+            Mutant(
+                "protocol.steps(len(client))",
+                "protocol.epochs",
+                "the schedule ends with the first batches",
+            ),
+            Mutant(
+                "P.add(moving, d, -protocol.lr)",
+                "P.add(moving, d, protocol.lr)",
+                "the client climbs",
+            ),
+            Mutant(
+                "weights = model.params() if before is None else before\n    model",
+                "weights = model.params()\n    model",
+                "every round starts anew",
+            ),
+            Mutant(
+                'seeds.generator(seed, "batches")',
+                'seeds.generator(0, "batches")',
+                "all clients shuffle alike",
+            ),
+            Mutant(
+                "in enumerate(order):\n        moving",
+                "in enumerate(order, 1):\n        moving",
+                "the client counts from one",
+            ),
+            Mutant(
+                "first = last if first is None else first", "first = last", "the update is empty"
+            ),
+            Mutant(
+                "return defence(Update(first, last, len(client)), seeds",
+                "return none(Update(first, last, len(client)), seeds",
+                "no defence",
+            ),
+            Mutant(
+                'seeds.generator(seed, "defence")',
+                'seeds.generator(seed, "batches")',
+                "the noise shows the batches",
+            ),
+            Mutant(
+                "[u.samples for u in updates]",
+                "[1 for u in updates]",
+                "a small client counts as much",
+            ),
+            Mutant("< reporting", "> reporting", "the stragglers report"),
+            Mutant(
+                "before=weights, defence", "before=before, defence", "no round builds on the last"
+            ),
+            Mutant(
+                ", defence=defence)\n        updates",
+                ")\n        updates",
+                "rounds without the defence",
+            ),
+            Mutant('"round", r, i)', '"round", i)', "a client repeats its batches every round"),
+            Mutant('"round", r, i)', '"round", r)', "the clients of a round shuffle alike"),
+            Mutant(
+                "average(updates) if updates else weights",
+                "average(updates)",
+                "an empty round is an error",
+            ),
+            Mutant(".argmax(dim=1) for", ".argmin(dim=1) for", "accuracy of the worst guess"),
+            Mutant(
+                "z = model.normalise(client.images.to(next(iter(weights.values()))))\n    with",
+                "z = client.images.to(next(iter(weights.values())))\n    with",
+                "accuracy on images the network never saw",
+            ),
+        ),
+    ),
+    "labels": Module(
+        "smelib/labels.py",
+        (LABELS, NETWORK, SCORES),
+        (
+            Mutant('["bias"].argmin()', '["bias"].argmax()', "iDLG names an absent class"),
+            Mutant(
+                "if update.samples != 1:", "if update.samples < 1:", "iDLG answers for many samples"
+            ),
+            Mutant("is not cross_entropy", "is None", "labels read off any loss"),
+            Mutant(
+                'getattr(model.loss, "func", model.loss)',
+                "model.loss",
+                "label smoothing is refused",
+            ),
+            Mutant("    update.check()\n", "", "NaN weights give labels"),
+            Mutant("    update = model.own(update)\n", "", "another network's update gives labels"),
+            Mutant(
+                "update.before[k] - update.after[k]",
+                "update.after[k] - update.before[k]",
+                "the bias rises",
+            ),
+            Mutant(
+                "if not bool(fall[bias].any())",
+                "if not bool(fall[bias].all())",
+                "one still class refuses all",
+            ),
+            Mutant(
+                ".softmax(dim=-1).mean(dim=0)", ".softmax(dim=0).mean(dim=0)", "p sums to no one"
+            ),
+            Mutant(
+                "seen[0].sum(dim=-1).mean()",
+                "seen[0].mean(dim=-1).mean()",
+                "O is a mean, not a sum",
+            ),
+            Mutant("hook.remove()", "pass", "every call leaves a hook in the network"),
+            Mutant(
+                "(update.before, update.after))\n    if",
+                "(update.after, update.before))\n    if",
+                "the segment's ends are swapped",
+            ),
+            Mutant("p = (p0 + p1) / 2", "p = p0", "blind counts look at w0 only"),
+            Mutant("fall > 0 if bool", "fall < 0 if bool", "present classes are taken for absent"),
+            Mutant("ratios.median() if", "ratios.max() if", "one outlier sets the factor"),
+            Mutant("else ratios.min()", "else ratios.max()", "a count below zero"),
+            Mutant(
+                "model.classes > n else", "model.classes < n else", "median and minimum are swapped"
+            ),
+            Mutant(
+                "(steps - 1) / (2 * steps)", "1 / 2", "the segment's middle for the mean of t/T"
+            ),
+            Mutant("torch.lerp(p0, p1, mix)", "p0", "p stands still while the client trains"),
+            Mutant("torch.lerp(o0, o1, mix)", "o1", "O at the end only"),
+            Mutant("n / (steps * protocol.lr", "n / (protocol.lr", "T gradients taken for one"),
+            Mutant('(1 if layer == "bias" else o)', "1", "the rows' activation is dropped"),
+            Mutant(
+                "n * p - factor * fall", "n * p + factor * fall", "what falls is counted as there"
+            ),
+            Mutant("n * p - factor * fall", "-factor * fall", "p is dropped"),
+            Mutant(".double().clamp(min=0)", ".double()", "negative counts"),
+            Mutant(
+                "estimate = estimate * (total / estimate.sum())",
+                "pass",
+                "counts that do not sum to N",
+            ),
+            Mutant(
+                "descending=True, stable=True",
+                "descending=False, stable=True",
+                "the smallest rests are rounded up",
+            ),
+            Mutant("estimate.floor().long()", "estimate.ceil().long()", "too many labels"),
+            Mutant(
+                "counts(model, update, protocol, layer=layer, seed=seed)",
+                "counts(model, update, None, layer=layer, seed=seed)",
+                "the protocol is ignored",
+            ),
+            Mutant("protocol, layer=layer, seed", "protocol, seed", "layer= is ignored"),
+            Mutant(
+                'seeds.generator(seed, "label dummies")',
+                'seeds.generator(0, "label dummies")',
+                "seed= is ignored",
+            ),
+            Mutant(
+                "(torch.arange(len(found)), found)",
+                "(found, torch.arange(len(found)))",
+                "counts for labels",
+            ),
+        ),
+    ),
+    "network": Module(
+        "smelib/models/network.py",
+        (NETWORK, FEDERATED, PROPERTIES),
+        (
+            Mutant("(0.15768,)", "(0.3081,)", "MNIST's standard deviation in FEMNIST's place"),
+            Mutant("(0.96424,)", "(0.03576,)", "white is black"),
+            Mutant("0.2564, 0.2762)", "0.2762, 0.2564)", "green and blue are swapped"),
+            Mutant("F.mse_loss(scores", "F.l1_loss(scores", "absolute instead of squared error"),
+            Mutant(
+                "F.one_hot(labels, scores",
+                "1 - F.one_hot(labels, scores",
+                "all classes but the label",
+            ),
+            Mutant("requires_grad=p.requires_grad", "requires_grad=True", "frozen layers thaw"),
+            Mutant(
+                "p.detach().to(device, dtype, copy=True)",
+                "p.detach().to(device, dtype)",
+                "the caller's training goes on in the network",
+            ),
+            Mutant(
+                "b.is_floating_point() else None, copy=True)",
+                "b.is_floating_point() else None)",
+                "the caller's statistics go on in the network",
+            ),
+            Mutant(
+                "copy.deepcopy(body, memo).eval()", "copy.deepcopy(body, memo)", "dropout stays on"
+            ),
+            Mutant("(threading.local):", ":", "threads swap each other's weights"),
+            Mutant(
+                "sdpa_kernel(SDPBackend.MATH)",
+                "sdpa_kernel(SDPBackend.FLASH_ATTENTION)",
+                "attention without a second derivative",
+            ),
+            Mutant(
+                "named_parameters() if v.requires_grad]",
+                "named_parameters()]",
+                "frozen layers are matched",
+            ),
+            Mutant(
+                "tuple(getattr(self, f.name) for f in fields(self))",
+                "tuple(getattr(self, f.name) for f in fields(self)[:5])",
+                "a copy forgets name and loss",
+            ),
+            Mutant(
+                "== (torch.device(device), dtype):",
+                "!= (torch.device(device), dtype):",
+                "the precision never changes",
+            ),
+            Mutant(
+                "replace(self, body=_copied(self.body, device, dtype))",
+                "replace(self, body=_copied(self.body, device, None))",
+                "only the device changes",
+            ),
+            Mutant(
+                "v.detach().clone() for k, v in self.body",
+                "v.detach() for k, v in self.body",
+                "params() hands out the network's own weights",
+            ),
+            Mutant("if k in self.trainable}", "}", "buffers and frozen layers count as trained"),
+            Mutant(
+                "self.normalise(images.to(self._mean))",
+                "images.to(self._mean)",
+                "network(images) without normalisation",
+            ),
+            Mutant(
+                "(images - self._mean.to(images)) /",
+                "images - self._mean.to(images) /",
+                "a bracket lost",
+            ),
+            Mutant(
+                "z * self._std.to(z) + self._mean.to(z)",
+                "z * self._std.to(z) - self._mean.to(z)",
+                "not the inverse",
+            ),
+            Mutant("self.normalise(black + 1)", "self.normalise(black)", "a box without room"),
+            Mutant(
+                '(f"{layers[-1]}weight", f"{layers[-1]}bias")',
+                '(f"{layers[0]}weight", f"{layers[0]}bias")',
+                "the first fitting layer is the head",
+            ),
+            Mutant(" and module.out_features == self.classes", "", "any last layer is the head"),
+            Mutant(
+                "self.trainable.issuperset(names)",
+                "self.trainable.issuperset(names[:1])",
+                "a frozen bias is read",
+            ),
+            Mutant('f"{k}.".lstrip(".")', 'f"{k}."', "a lone linear layer is no head"),
+            Mutant(
+                "if k in weights or k not in others}",
+                "if k in weights}",
+                "another network's weights pass",
+            ),
+            Mutant(
+                "        same_layout(given, weights",
+                "        (given, weights",
+                "missing weights pass",
+            ),
+            Mutant(
+                "in update.before and v.is_floating_point()",
+                "in update.before",
+                "counters are weights",
+            ),
+            Mutant(
+                "for k in (*weights, *kept)}",
+                "for k in update.before if k in {**weights, **kept}}",
+                "the file's order of layers",
+            ),
+            Mutant(
+                "for k in (*weights, *kept)}",
+                "for k in weights}",
+                "the client's statistics are dropped",
+            ),
+            Mutant("labels.ndim != 1 or ", "", "one-hot labels pass"),
+            Mutant("len(labels) != samples or ", "", "too few labels pass"),
+            Mutant(
+                "or high >= self.classes:",
+                "or high > self.classes:",
+                "the class after the last passes",
+            ),
+            Mutant("if low < 0 or high", "if high", "negative labels pass"),
+            Mutant("return labels.long()", "return labels", "int32 labels break the loss"),
+            Mutant(
+                "defaults[1] if std is None",
+                "defaults[0] if std is None",
+                "the mean for the standard deviation",
+            ),
+            Mutant("min(std) <= 0", "min(std) < 0", "division by a zero std"),
+            Mutant("or len(std) != shape[0] or", "or", "std of another number of channels"),
+            Mutant(
+                "(copy.deepcopy(body))", "(body)", "the caller's batch norm loses its statistics"
+            ),
+            Mutant(
+                'if batch_norm == "batch":',
+                'if batch_norm == "frozen":',
+                "frozen and batch are swapped",
+            ),
+        ),
+    ),
     "params": Module(
         "smelib/params.py",
-        ("tests/test_properties.py",),
+        (PROPERTIES,),
         (
             Mutant("(start[k], end[k], alpha)", "(end[k], start[k], alpha)", "alpha = 0 is not IG"),
             Mutant("(start[k], end[k], alpha)", "(start[k], end[k], -alpha)", "away from wT"),
             Mutant("k: a[k] - b[k]", "k: b[k] - a[k]", "the update is turned round"),
             Mutant("alpha=scale)", "alpha=-scale)", "clients climb"),
-            Mutant("torch.addcmul(a[k], b[k], scale)", "a[k]", "the simulation stands still"),
+            Mutant("torch.add(a[k], b[k], alpha=scale)", "a[k]", "the simulation stands still"),
             Mutant("return dot(a, a).sqrt()", "return dot(a, a)", "the cosine is not a cosine"),
             Mutant("(norm(a) * norm(b))", "norm(a)", "the cosine grows with the gradient"),
             Mutant("return dot(a, b) /", "return -dot(a, b) /", "attacks seek the opposite"),
@@ -48,7 +705,7 @@ MODULES = {
     ),
     "pairing": Module(
         "smelib/pairing.py",
-        ("tests/test_metrics.py",),
+        (METRICS,),
         (
             Mutant("torch.cdist(true, found)", "torch.cdist(found, true)", "the order is inverted"),
             Mutant("(cost.numpy())[1]", "(-cost.numpy())[1]", "the worst pairing is taken"),
@@ -60,7 +717,7 @@ MODULES = {
     ),
     "metrics": Module(
         "smelib/metrics.py",
-        ("tests/test_metrics.py",),
+        (METRICS,),
         (
             Mutant("float(-10 *", "float(-20 *", "twice the decibels"),
             Mutant("float(-10 *", "float(10 *", "a better image has a lower PSNR"),
@@ -77,6 +734,187 @@ MODULES = {
             Mutant("float(np.mean(ssims))", "float(np.median(ssims))", "median for mean"),
             Mutant("or images.ndim != 4", "", "one image's channels are taken for images"),
             Mutant(".detach().cpu().double()", ".detach().cpu()", "scores in single precision"),
+        ),
+    ),
+    "attacks": Module(
+        "smelib/attacks.py",
+        (ATTACKS, SOLVER, SCORES),
+        (
+            Mutant(
+                "nan=torch.inf).argmin()",
+                "nan=torch.inf).argmax()",
+                "the worst restart is returned",
+            ),
+            Mutant("nan_to_num(nan=torch.inf)", "nan_to_num(nan=-torch.inf)", "a NaN restart wins"),
+            Mutant("(solutions[winner], 0)", "(solutions[-1], 0)", "the last restart is returned"),
+            Mutant("sum(model.box(images)) / 2", "sum(model.box(images))", "'grey' is not grey"),
+            Mutant(
+                'seeds.generator(options.seed, "start")',
+                'seeds.generator(options.seed, "unknowns")',
+                "two streams are one",
+            ),
+            Mutant(
+                "torch.lerp(black, white, v)",
+                "torch.lerp(white, black, v)",
+                "the box is inside out",
+            ),
+            Mutant(
+                "recipe.finish(z[row])).clamp(0, 1)",
+                "recipe.finish(z[row]))",
+                "pixels beyond black and white",
+            ),
+            Mutant(
+                'Options.of(options, steps=100, keep="best")',
+                "Options.of(options, steps=100)",
+                "DLG returns where L-BFGS jumped to",
+            ),
+            Mutant("    if not lr > 0:", "    if lr < 0:", "DLG divides by a zero learning rate"),
+            Mutant("if not 0 <= alpha <= 1:", "if not 0 <= alpha:", "alpha beyond the segment"),
+            Mutant(
+                "match(epoch, z[0])", "match(z[0], epoch)", "epochs are put in the inverse order"
+            ),
+            Mutant("torch.stack(aligned).mean(dim=0)", "aligned[0]", "epochs are not averaged"),
+            Mutant(
+                '"femnist" if model.shape[0] == 1 else "cifar100"',
+                '"cifar100" if model.shape[0] == 1 else "femnist"',
+                "the settings are swapped",
+            ),
+            Mutant(
+                "chosen.decay ** (k / chosen.every)",
+                "chosen.decay ** k",
+                "DLFA's rate falls too fast",
+            ),
+            Mutant("finish=merge_epochs,", "", "DLFA returns all epochs"),
+            Mutant(
+                "            omega=objectives.layer_weights(update.before),\n",
+                "",
+                "DLFA's layers count alike",
+            ),
+        ),
+    ),
+    "presets": Module(
+        "smelib/presets.py",
+        (ATTACKS, SOLVER),
+        (
+            Mutant(
+                "1000, staircase, (0.9, 0.999)",
+                "1000, staircase, (0.9, 0.99)",
+                "not the official Adam",
+            ),
+            Mutant(
+                "0.999), alpha_rate=0.001)",
+                "0.999), alpha_rate=0.01)",
+                "alpha moves ten times as fast",
+            ),
+            Mutant(
+                'bounds={"images": (0, 1), "alpha": (0, 1)}',
+                'bounds={"images": (0, 1)}',
+                "alpha leaves the segment",
+            ),
+            Mutant('every={"alpha": self.alpha_every},', "", "'fast' pays for alpha at every step"),
+            Mutant("            grey=self.grey,\n", "", "'fast' starts from noise"),
+            Mutant(
+                "optimiser=partial(adam, betas=self.betas)",
+                "optimiser=adam",
+                "a preset's betas are ignored",
+            ),
+        ),
+    ),
+    "types": Module(
+        "smelib/types.py",
+        (NETWORK, FEDERATED, SOLVER, PROPERTIES),
+        (
+            Mutant(
+                "math.ceil(samples / self.batch_size)",
+                "samples // self.batch_size",
+                "the last batch is forgotten",
+            ),
+            Mutant(
+                "torch.promote_types, kinds, torch.float32)",
+                "torch.promote_types, kinds)",
+                "half precision stays half",
+            ),
+            Mutant(
+                "if not bool(torch.isfinite(value).all()):",
+                "if bool(value.isnan().all()):",
+                "NaN weights pass",
+            ),
+            Mutant(
+                "if all(torch.equal(",
+                "if any(torch.equal(",
+                "one still layer makes the update empty",
+            ),
+            Mutant("0 <= self.momentum < 1", "0 <= self.momentum <= 1", "momentum 1 never stops"),
+            Mutant("self.lr > 0 and", "self.lr >= 0 and", "a client that stands still"),
+            Mutant(
+                "return Update(before, after, self.samples)",
+                "return Update(before, before, self.samples)",
+                "moving loses the update",
+            ),
+            Mutant(
+                '        same_layout(self.before, self.after, "before", "after")\n',
+                "",
+                "two networks' weights pass for an update",
+            ),
+        ),
+    ),
+    "seeds": Module(
+        "smelib/seeds.py",
+        ("tests/test_seeds.py",),
+        (
+            Mutant(
+                "SeedSequence(whole, spawn_key=tuple(key))",
+                "SeedSequence(whole)",
+                "all purposes share one stream",
+            ),
+            Mutant(
+                "SeedSequence(whole, spawn_key", "SeedSequence(0, spawn_key", "seeds do not matter"
+            ),
+            Mutant("0 <= whole < 2**63", "whole < 2**63", "a negative seed passes"),
+            Mutant(
+                "isinstance(part, int) else crc32",
+                "isinstance(part, int) else 0 * crc32",
+                "names do not matter",
+            ),
+            Mutant(
+                "manual_seed(derive(seed, *purpose))",
+                "manual_seed(seed)",
+                "noise is a transform of the weights",
+            ),
+        ),
+    ),
+    "compiling": Module(
+        "smelib/compiling.py",
+        (SOLVER,),
+        (
+            Mutant("loss.sum().backward()", "(-loss).sum().backward()", "attacks climb"),
+            Mutant(
+                'images.grad = slopes["images"]',
+                'images.grad = -slopes["images"]',
+                "compiled attacks climb",
+            ),
+            Mutant('v.grad = slopes["aux"][k]', "v.grad = None", "compiled alpha never moves"),
+            Mutant(
+                "            compiled = False\n", "", "a failing compiler is asked at every step"
+            ),
+            Mutant(
+                "{**fixed, **unknowns",
+                "{**unknowns",
+                "compiled attacks lose unknowns between their turns",
+            ),
+        ),
+    ),
+    "emnist": Module(
+        "smelib/data/vision.py",
+        ("tests/test_torchvision_data.py",),
+        (
+            Mutant(
+                "255 - images.transpose(0, 2, 1)",
+                "images",
+                "letters lie on their side, white on black",
+            ),
+            Mutant("255 - images.transpose", "images.transpose", "white on black"),
+            Mutant(".transpose(0, 2, 1)", "", "letters lie on their side"),
         ),
     ),
 }

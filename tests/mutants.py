@@ -10,9 +10,10 @@ a module catches less than nine in ten, and 2 where the list no longer fits the 
 from __future__ import annotations
 
 import argparse
+import json
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +21,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from mutant_list import MODULES, Module, Mutant
+from mutant_list import MODULES, SLOW, Module, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = 0.9
 COPIED = ("smelib", "tests", "pyproject.toml")
+PRELOADED = [
+    *("torch._dynamo", "torch.func", "scipy.optimize", "skimage.metrics._structural_similarity"),
+    *("matplotlib.pyplot", "tqdm.auto", "pytest"),
+]
 CAUGHT, SURVIVED = 1, 0  # pytest's exit codes; a mutant that cannot be imported gives 2
 
 
@@ -55,25 +60,59 @@ def mutated(source: str, module: Module, mutant: Mutant) -> str:
     return changed
 
 
+class QuickestFirst:
+    """For pytest: in each file the quickest tests first, by what the healthy run noted."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.new = file, not file.is_file()
+        self.took = {} if self.new else json.loads(file.read_text("utf-8"))
+
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        files = list(dict.fromkeys(item.path for item in items))
+        items.sort(key=lambda item: (files.index(item.path), self.took.get(item.nodeid, 0)))
+
+    def pytest_runtest_logreport(self, report: object) -> None:
+        self.took[report.nodeid] = self.took.get(report.nodeid, 0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        if self.new:
+            self.file.write_text(json.dumps(self.took), "utf-8")
+
+
+def _pytest(folder: Path, tests: tuple[str, ...], report: Path) -> None:
+    """In a process of its own: run the tests on the copy in `folder`, and end with their code."""
+    with open(report, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    os.chdir(folder)
+    sys.dont_write_bytecode = False  # the copies start from what the healthy run compiled
+    sys.path[:0] = [str(folder)]
+    import pytest
+    import torch
+
+    torch.set_num_threads(1)
+    quick = ["-x", "-m", "not slow", "-p", "no:cacheprovider", *(f"--deselect={t}" for t in SLOW)]
+    order = QuickestFirst(folder / "tests" / "durations.json")
+    sys.exit(int(pytest.main([*quick, *tests], plugins=[order])))
+
+
 def judge(folder: Path, tests: tuple[str, ...], limit: float) -> int:
     """Pytest's exit code on the copy in `folder`; too long a run counts as a failure."""
-    command = [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(folder)}
-    try:
-        done = subprocess.run(
-            [*command, *tests],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    report = folder / "report.txt"
+    # What the tests import is imported once: each run is a copy of that process.
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(PRELOADED)
+    process = server.Process(target=_pytest, args=(folder, tests, report))
+    process.start()
+    process.join(limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
         return CAUGHT
-    if done.returncode > 2:
-        raise MisfitError(f"pytest cannot run {' '.join(tests)}:\n{done.stdout}{done.stderr}")
-    return done.returncode
+    if process.exitcode > 2:
+        raise MisfitError(f"pytest cannot run {' '.join(tests)}:\n{report.read_text('utf-8')}")
+    return CAUGHT if process.exitcode < 0 else process.exitcode
 
 
 def copy(base: Path, folder: Path) -> Path:
@@ -127,16 +166,14 @@ def run(names: list[str], jobs: int) -> bool:
         tempfile.TemporaryDirectory(prefix="mutants-") as scratch,
         ThreadPoolExecutor(jobs) as pool,
     ):
-        base, limits = copy(ROOT, Path(scratch)), {}
-        for tests in dict.fromkeys(MODULES[name].tests for name in names):
-            begun = time.monotonic()
-            if judge(base, tests, 1200) != SURVIVED:
-                raise MisfitError(
-                    f"{' '.join(tests)} must pass before mutants can be judged by them."
-                )
-            limits[tests] = 60 + 5 * (time.monotonic() - begun)
+        base, begun = copy(ROOT, Path(scratch)), time.monotonic()
+        tests = tuple(dict.fromkeys(t for name in names for t in MODULES[name].tests))
+        if judge(base, tests, 1200) != SURVIVED:
+            report = (base / "report.txt").read_text("utf-8")
+            raise MisfitError(f"the tests must pass before they can judge mutants:\n{report}")
+        limit = 60 + 5 * (time.monotonic() - begun)
         waiting = [
-            pool.submit(try_out, base, name, mutant, limits[MODULES[name].tests])
+            pool.submit(try_out, base, name, mutant, limit)
             for name in names
             for mutant in MODULES[name].mutants
         ]

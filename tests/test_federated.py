@@ -12,8 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import smelib
-from smelib import attacks, models, objectives, seeds
-from smelib.federated import batches, gradient
+from smelib import attacks, federated, models, objectives, seeds
+from smelib.federated import accuracy, batches, gradient
+from smelib.solver import cosine
 from smelib.types import InputError, Protocol, Update
 
 
@@ -30,6 +31,7 @@ PROTOCOLS = {
     "adam with decay": Protocol(4, 2, 0.05, optimiser="adam", weight_decay=0.2),
     "adamw": Protocol(4, 2, 0.05, optimiser="adamw", weight_decay=0.2),
     "scheduled": Protocol(4, 2, 0.3, momentum=0.9, schedule=halving),
+    "cosine": Protocol(4, 2, 0.3, schedule=cosine),
     "adamw, scheduled": Protocol(4, 2, 0.05, optimiser="adamw", weight_decay=0.2, schedule=halving),
 }
 
@@ -159,3 +161,82 @@ def test_gradient_is_that_of_autograd() -> None:
     slope = gradient(scene.network, scene.network.params(), scene.z, scene.labels)
     for k, v in body.named_parameters():
         torch.testing.assert_close(slope[k], v.grad)
+
+
+def test_every_epoch_is_shuffled_anew() -> None:
+    drawn = list(batches(20, Protocol(3, 20), seeds.generator(0, "batches")))
+    assert len({tuple(epoch.tolist()) for epoch in drawn}) == 3
+    assert all(epoch.tolist() != list(range(20)) for epoch in drawn)
+
+
+def test_the_seed_shuffles_the_batches() -> None:
+    scene = tiny_scene()
+    first, again, other = (
+        smelib.local_update(scene.network, scene.client, scene.protocol, seed=seed).after["0.bias"]
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_defences_noise_does_not_show_the_batches() -> None:
+    scene, drawn = tiny_scene(), []
+
+    def draws(update: Update, generator: torch.Generator) -> Update:
+        drawn.append(torch.randn(5, generator=generator))
+        return update
+
+    smelib.local_update(scene.network, scene.client, scene.protocol, seed=3, defence=draws)
+    same = torch.randn(5, generator=seeds.generator(3, "batches"))
+    assert not torch.equal(drawn[0], same)
+
+
+def test_a_round_uses_the_defence() -> None:
+    """In full batches, where no shuffle can make the difference."""
+    scene, protocol = tiny_scene(), Protocol(2, 3, 0.5)
+
+    def silent(update: Update, generator: torch.Generator) -> Update:
+        return Update(update.before, update.before, update.samples)
+
+    rounds = smelib.fedavg(scene.network, [scene.client], protocol, rounds=1, defence=silent)
+    start = scene.network.params()
+    assert all(torch.equal(v, start[k]) for k, v in next(rounds).after.items())
+
+
+def test_who_reports_in_a_round() -> None:
+    scene = tiny_scene()
+    clients, start = [scene.client] * 10, scene.network.params()
+
+    def reporters(share: float) -> int:
+        rounds = smelib.fedavg(scene.network, clients, Protocol(1, 3), rounds=4, reporting=share)
+        found = list(rounds)
+        if share == 0:
+            assert all(torch.equal(found[-1].after[k], v) for k, v in start.items())
+        return sum(len(r.reporters) for r in found)
+
+    assert reporters(0.0) == 0
+    assert 25 <= reporters(0.8) < 40
+    assert reporters(1.0) == 40
+
+
+def test_every_client_shuffles_on_its_own_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, used, real = tiny_scene(), [], federated.local_update
+
+    def watched(*args: object, seed: int, **options: object) -> Update:
+        used.append(seed)
+        return real(*args, seed=seed, **options)
+
+    monkeypatch.setattr(federated, "local_update", watched)
+    list(smelib.fedavg(scene.network, [scene.client] * 3, scene.protocol, rounds=4))
+    assert len(set(used)) == len(used) == 12
+
+
+def test_accuracy_by_hand() -> None:
+    """Class 1 where the normalised pixel is positive: pixels above the mean of 0.5."""
+    body = nn.Sequential(nn.Flatten(), nn.Linear(1, 2, bias=False))
+    model = models.wrap(body, (1, 1, 1), 2, mean=(0.5,), std=(0.5,))
+    weights = {"1.weight": torch.tensor([[-1.0], [1.0]])}
+    images = torch.tensor([0.1, 0.4, 0.6, 0.9]).view(4, 1, 1, 1)
+    client = smelib.Client(images, torch.tensor([0, 0, 1, 0]), 2, "random")
+    for chunk in (1, 3, 500):
+        assert accuracy(model, weights, client, chunk=chunk) == 0.75

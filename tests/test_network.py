@@ -95,6 +95,29 @@ def test_wrapping_leaves_the_module_as_it_was() -> None:
     assert all(torch.equal(v, kept[k]) for k, v in body.state_dict().items())
 
 
+def test_the_network_goes_its_own_way() -> None:
+    """What becomes of the caller's module, or of the weights handed out, does not reach it."""
+    body = small(nn.Linear(36, 20), nn.BatchNorm1d(20), nn.Linear(20, 4))
+    model, images = wrap(body, (1, 6, 6), 4), torch.rand(3, 1, 6, 6)
+    scores = model(images)
+    with torch.no_grad():
+        for tensor in (*body.parameters(), body[2].running_mean, *model.params().values()):
+            tensor += 1
+    assert torch.equal(model(images), scores)
+
+
+def test_a_network_is_in_eval_mode() -> None:
+    model = wrap(small(nn.Dropout(0.5), nn.Linear(36, 4)).train(), (1, 6, 6), 4)
+    z = torch.randn(2, 1, 6, 6)
+    assert torch.equal(model.logits(model.params(), z), model.logits(model.params(), z))
+
+
+def test_a_network_takes_pixels_and_its_logits_normalised_ones() -> None:
+    model, images = tiny_network(), torch.rand(2, 1, 6, 6, dtype=torch.float64)
+    z = (images - 0.5) / 0.5
+    torch.testing.assert_close(model(images), model.logits(model.params(), z))
+
+
 def test_two_threads_get_their_own_answers() -> None:
     torch.manual_seed(0)
     model = wrap(small(nn.Linear(36, 50), nn.Tanh(), nn.Linear(50, 4)), (1, 6, 6), 4)
@@ -116,9 +139,10 @@ def test_two_threads_get_their_own_answers() -> None:
 
 
 def test_a_network_can_be_copied_and_sent() -> None:
-    model = tiny_network()
+    model = wrap(tiny_network().body, (1, 6, 6), 4, name="mine", loss=smelib.models.squared_error)
     z = torch.randn(2, 1, 6, 6, dtype=torch.float64)
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert (other.name, other.loss) == (model.name, model.loss)
         assert torch.equal(other.logits(other.params(), z), model.logits(model.params(), z))
 
 
@@ -133,6 +157,23 @@ def test_the_head_is_one_layer() -> None:
     body = small(nn.Linear(36, 4), nn.ReLU(), nn.Linear(4, 4))
     assert wrap(body, (1, 6, 6), 4).head() == ("3.weight", "3.bias")
     assert wrap(nn.Sequential(nn.Flatten(), nn.Linear(36, 4)), (1, 6, 6), 4).head()[1] == "1.bias"
+
+
+def test_the_head_may_be_the_module_itself_and_other_layers_come_after_it() -> None:
+    class Flat(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.flatten(1))
+
+    class WithMore(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.out, self.more = Flat(36, 4), nn.Linear(4, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(x)
+
+    assert wrap(Flat(36, 4), (1, 6, 6), 4).head() == ("weight", "bias")
+    assert wrap(WithMore(), (1, 6, 6), 4).head() == ("out.weight", "out.bias")
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -188,6 +229,17 @@ def test_mixed_precision_takes_the_widest() -> None:
     update = Update(scene.update.before, mixed, 3)
     found = attacks.sme(scene.network, update, scene.labels, steps=3)
     assert found.images.dtype == torch.float64
+
+
+def test_a_network_in_another_precision() -> None:
+    model = wrap(small(nn.Linear(36, 4), nn.BatchNorm1d(4)), (1, 6, 6), 4)
+    wide, images = model.to(torch.device("cpu"), torch.float64), torch.rand(2, 1, 6, 6)
+    assert {v.dtype for v in wide.params().values()} == {torch.float64}
+    assert wide.body[2].running_mean.dtype == torch.float64
+    assert wide.body[2].num_batches_tracked.dtype == torch.int64
+    torch.testing.assert_close(wide(images).float(), model(images), rtol=1e-4, atol=1e-5)
+    assert wide.to(torch.device("cpu"), torch.float64) is wide
+    assert {v.dtype for v in model.params().values()} == {torch.float32}
 
 
 def test_everything_works_in_double_precision() -> None:
@@ -260,8 +312,9 @@ def test_a_state_dict_with_running_statistics_is_understood(batch: bool) -> None
     own = model.own(update)
     assert ("norm.running_mean" in own.before) == (not batch)
     assert not any("num_batches" in k for k in own.before)
-    _, terms = objectives.ig(model, own, client.labels, tv=0.0)(z, {}, CLOCK)
-    assert float(terms["similarity"]) == pytest.approx(0, abs=1e-5)
+    for loss in (objectives.ig, objectives.sme):
+        _, terms = loss(model, own, client.labels, tv=0.0)(z, {"alpha": CLOCK}, CLOCK)
+        assert float(terms["similarity"]) == pytest.approx(0, abs=1e-5)
     found = attacks.sme(model, update, client.labels, steps=3)
     assert found.stopped == "finished"
     with pytest.raises(InputError, match="did you mean 'batch'"):
@@ -284,6 +337,45 @@ def test_an_update_of_another_network_is_refused() -> None:
     fewer = [{k: v for k, v in w.items() if k != "out.bias"} for w in (update.before, update.after)]
     with pytest.raises(InputError, match=r"out\.bias"):
         model.own(Update(*fewer, 4))
+
+
+def test_an_update_is_put_in_the_networks_order() -> None:
+    scene = tiny_scene()
+    names = list(scene.update.before)
+    ends = ({k: w[k] for k in reversed(names)} for w in (scene.update.before, scene.update.after))
+    assert list(scene.network.own(Update(*ends, 3)).before) == names
+
+
+# Labels and losses
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (torch.tensor([0, 1]), "3 integer labels"),
+        (torch.eye(4)[:3].long(), "3 integer labels"),
+        (torch.tensor([0.0, 1.0, 2.0]), "3 integer labels"),
+        (torch.tensor([0, 4, 1]), "label 4 is out of range"),
+        (torch.tensor([0, -1, 1]), "label -1 is out of range"),
+    ],
+)
+def test_labels_that_cannot_be(given: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tiny_network().check_labels(given, 3)
+
+
+def test_any_whole_number_is_a_label() -> None:
+    for given in (torch.tensor([3, 0], dtype=torch.int32), [3, 0]):
+        found = tiny_network().check_labels(given, 2)
+        assert found.dtype == torch.int64
+        assert found.tolist() == [3, 0]
+
+
+def test_squared_error_by_hand() -> None:
+    scores = torch.tensor([[0.5, 0.0], [0.0, 3.0]])
+    expected = (0.5**2 + 0 + 0 + 2**2) / 4
+    for target in (torch.tensor([0, 1]), torch.eye(2)):
+        assert float(smelib.models.squared_error(scores, target)) == pytest.approx(expected)
 
 
 # Attention
@@ -325,6 +417,15 @@ def test_the_papers_normalisation() -> None:
     black, white = colour.box(images)
     torch.testing.assert_close(colour.denormalise(black).flatten(), torch.zeros(3))
     torch.testing.assert_close(colour.denormalise(white).flatten(), torch.ones(3))
+
+
+def test_pixels_that_cannot_be_normalised() -> None:
+    body = small(nn.Linear(36, 4))
+    for given in ({"std": (0.0,)}, {"std": (-1.0,)}, {"std": (1.0, 1.0)}, {"mean": (0.0, 0.0)}):
+        with pytest.raises(InputError, match="mean and std need 1 values"):
+            wrap(body, (1, 6, 6), 4, **given)
+    with pytest.raises(InputError, match="need mean= and std="):
+        wrap(body, (2, 6, 6), 4, mean=(0.0, 0.0))
 
 
 def test_a_thin_image_has_a_smoothness() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -12,7 +13,17 @@ from torch import Tensor
 
 import smelib
 from smelib import attacks, presets
-from smelib.solver import Options, Recipe, Solution, _evenly, cosine, minimise, staircase
+from smelib.solver import (
+    Options,
+    Recipe,
+    Solution,
+    _evenly,
+    adam,
+    cosine,
+    lbfgs,
+    minimise,
+    staircase,
+)
 from smelib.types import Stop
 
 OLD = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
@@ -134,6 +145,85 @@ def test_an_attack_says_when_it_diverged(tiny: Scene) -> None:
     assert found.stopped == "diverged"
 
 
+@pytest.mark.parametrize("where", ["one pixel", "alpha"])
+def test_one_bad_number_is_enough(where: str) -> None:
+    """A root's slope at zero, in one pixel of three or in the other unknown alone."""
+
+    def rooted(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        root = images[0] if where == "one pixel" else aux["alpha"]
+        loss = images[1:].square().sum() + root.square().sqrt()
+        return loss, {"similarity": loss}
+
+    recipe = Recipe({"images": 0.1, "alpha": 0.1})
+    start, alpha = torch.tensor([[0.0, 1.0, 1.0]]), {"alpha": torch.zeros(1)}
+    found = run(rooted, start, recipe, alpha, steps=1)
+    assert found.stopped is Stop.DIVERGED
+    assert torch.equal(found.images, start)
+
+
+def test_interrupted_where_the_loss_has_no_value_a_restart_goes_back() -> None:
+    """The first of two restarts has just stepped over the edge; the other one is well."""
+    calls = []
+
+    def edge(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        calls.append(1)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        loss = torch.where(images > 0, images, torch.nan).sum()
+        return loss, {"similarity": loss}
+
+    recipe = Recipe({"images": 0.1})
+    found = run(edge, torch.tensor([[2.85], [9.0]]), recipe, steps=100)
+    assert found.stopped is Stop.INTERRUPTED
+    assert found.steps == 29
+    assert float(found.images[0]) == pytest.approx(2.85 - 25 * 0.1, abs=1e-4), "the last look's"
+    assert float(found.images[1]) == pytest.approx(9.0 - 29 * 0.1, abs=1e-4), "the last state"
+    assert torch.equal(found.loss, found.images[:, 0])
+    assert torch.equal(found.terms["similarity"], found.loss)
+
+
+@pytest.mark.parametrize("steps", [29, 54])
+def test_a_last_step_over_the_edge_is_taken_back(steps: int) -> None:
+    """No step saw a loss that is not finite: only the state after the last one has such a loss."""
+
+    def edge(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = torch.where(images > 0, images, torch.nan).sum()
+        return loss, {"similarity": loss}
+
+    start = torch.tensor([[0.1 * steps - 0.05]])
+    found = run(edge, start, Recipe({"images": 0.1}), steps=steps)
+    good = 25 * (steps // 25)
+    assert float(found.loss) == pytest.approx(float(start) - 0.1 * good, abs=1e-4)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_restart_over_the_edge_at_a_look_goes_back_alone(batched: bool) -> None:
+    """The state at step 25 is finite and its loss is not: the state before it is the last good."""
+
+    def edge(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = torch.where(images > 0, images, torch.nan).sum()
+        return loss, {"similarity": loss}
+
+    starts = torch.tensor([[2.45], [20.0]])
+    for given in [starts] if batched else starts.split(1):
+        found = run(edge, given, Recipe({"images": 0.1}), steps=60)
+        expected = [2.45 if float(x) < 3 else 14.0 for x in given]
+        assert found.loss.tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_keep_best_never_takes_nan_for_the_best() -> None:
+    """The best state is that of step 4, and step 5 has no loss."""
+
+    def gap(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = images.square().sum() + torch.where(step == 5, torch.nan, 0.0)
+        return loss, {"similarity": loss}
+
+    found = run(gap, torch.ones(1, 3), Recipe({"images": 1.5}), steps=9, keep="best")
+    losses = found.history["loss"].nan_to_num(nan=torch.inf)
+    assert int(losses.argmin()) == 4
+    assert float(found.loss) == pytest.approx(float(losses.min()))
+
+
 @pytest.mark.parametrize("batched", [True, False])
 def test_a_restart_that_turns_nan_does_not_stop_the_others(tiny: Scene, batched: bool) -> None:
     """One start of two is worse than useless: the other one's result comes back."""
@@ -202,6 +292,74 @@ def test_tolerance_stops_early() -> None:
     assert found.stopped is Stop.STALLED
 
 
+def test_tolerance_stops_only_what_is_at_rest() -> None:
+    """A share of the loss, whatever its size; and all restarts must have come to rest."""
+
+    def falls(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        loss = aux["size"] * (2.0 + 0 * images.sum() - aux["speed"] * step / 100)
+        return loss, {"similarity": loss}
+
+    recipe = Recipe({"images": 0.0, "size": 0.0, "speed": 0.0})
+
+    def stops(size: float, *speeds: float, tolerance: float = 0.01) -> Stop:
+        aux = {"size": torch.full((len(speeds),), size), "speed": torch.tensor(speeds)}
+        start = torch.ones(len(speeds), 1)
+        return run(falls, start, recipe, aux, steps=100, tolerance=tolerance).stopped
+
+    for size in (1e-4, 1.0, 1e4):
+        assert stops(size, 1.0) is Stop.FINISHED, "a quarter every 25 steps"
+        assert stops(size, 0.01) is Stop.STALLED
+    assert stops(1.0, 0.01, 1.0) is Stop.FINISHED, "one of two still falls"
+    assert stops(1.0, 0.01, 0.02) is Stop.STALLED
+    assert stops(1.0, -1.0, tolerance=0.0) is Stop.FINISHED, "a loss that grows, nobody asked"
+
+
+def test_the_start_is_the_callers() -> None:
+    start, aux = torch.ones(1, 3), {"alpha": torch.ones(1)}
+    run(bowl, start, Recipe({"images": 0.1, "alpha": 0.1}), aux, steps=3)
+    for given in (start, aux["alpha"]):
+        assert bool((given == 1).all())
+        assert not given.requires_grad
+
+
+def test_adam_has_the_momentum_it_is_given() -> None:
+    start = torch.tensor([[1.0, 2.0, 5.0]])
+    for betas in (None, (0.5, 0.9)):
+        optimiser = adam if betas is None else partial(adam, betas=betas)
+        found = run(bowl, start, Recipe({"images": 0.3}, optimiser=optimiser), steps=8)
+        x = start.clone().requires_grad_()
+        by_hand = torch.optim.Adam([x], lr=0.3, betas=betas or (0.9, 0.999))
+        for _ in range(8):
+            by_hand.zero_grad()
+            x.square().sum().backward()
+            by_hand.step()
+        torch.testing.assert_close(found.images, x.detach())
+
+
+def valley(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+    """Rosenbrock's, between the pixel and the other unknown."""
+    x, y = images[0], aux["alpha"]
+    loss = (1 - x) ** 2 + 100 * (y - x**2) ** 2
+    return loss, {"similarity": loss}
+
+
+def test_l_bfgs_moves_all_unknowns_and_never_uphill() -> None:
+    recipe = Recipe({"images": 1.0, "alpha": 1.0}, optimiser=lbfgs)
+    start, alpha = torch.tensor([[-1.2]]).double(), torch.ones(1).double()
+    found = run(valley, start, recipe, {"alpha": alpha}, steps=4)
+    losses = found.history["loss"][:, 0]
+    assert float(losses[0]) == pytest.approx(24.2), "noted where a step begins, not at a trial"
+    assert bool((losses.diff() <= 0).all())
+    assert float(found.loss) < 1e-8
+    assert float(found.aux["alpha"]) == pytest.approx(1, abs=1e-4)
+
+
+def test_l_bfgs_searches_along_its_line() -> None:
+    optimiser = lbfgs([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.5}])
+    (group,) = optimiser.param_groups
+    assert (group["line_search_fn"], group["lr"], group["max_iter"]) == ("strong_wolfe", 0.5, 20)
+
+
 def test_an_unknown_can_be_updated_now_and_then(tiny: Scene) -> None:
     objective = smelib.objectives.sme(tiny.network, tiny.update, tiny.labels, tv=0.01)
     recipe = Recipe({"images": 0.1, "alpha": 0.01}, every={"alpha": 4})
@@ -258,6 +416,19 @@ def test_keep_best_compares_under_one_factor() -> None:
     best, last = (run(moving, torch.ones(1, 3), recipe, steps=9, keep=k) for k in ("best", "last"))
     assert int(best.history["loss"].argmin()) == 0, "the loss itself only grows"
     assert torch.equal(best.images, last.images)
+
+
+def test_keep_best_goes_by_the_score_on_the_way() -> None:
+    """The goal moves away by ten at every step; the best state by its score is that of step 4."""
+
+    def moving(images: Tensor, aux: dict, step: Tensor) -> tuple[Tensor, dict]:
+        distance = images.square().sum()
+        return distance + 10 * step, {"similarity": distance, "score": distance.detach()}
+
+    found = run(moving, torch.ones(1, 3), Recipe({"images": 1.5}), steps=9, keep="best")
+    assert int(found.history["loss"].argmin()) == 0
+    assert int(found.history["score"].argmin()) == 4
+    assert float(found.terms["score"]) == pytest.approx(float(found.history["score"].min()))
 
 
 def test_dlfas_score_is_its_loss_under_the_last_factor(tiny: Scene) -> None:
