@@ -51,7 +51,8 @@ def report(runs: dict[str, float]) -> str:
     for network in SETTINGS:
         for method in ("ig", "sme"):
             keys = [k for k in runs if k.startswith(f"{network} {method} own ")]
-            pairs = [(runs[k], runs[k.replace(" own ", " colliding ")]) for k in keys]
+            others = [k.replace(" own ", " colliding ") for k in keys]
+            pairs = [(runs[a], runs[b]) for a, b in zip(keys, others, strict=True) if b in runs]
             if len(pairs) < 2:
                 continue
             (own, other), n = np.mean(pairs, axis=0), len(pairs)
