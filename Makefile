@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test mutants lower-bounds notebooks lab lint rooms bench quality \
+.PHONY: help setup book check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
 	reproduce scoreboard repository clean
 
 # The tests that need the book's tools, and not only what a user of smelib installs.
@@ -51,6 +51,9 @@ test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
 	@$(BIN)/python -m pytest tests/test_pages.py -rs
 	@echo "== done: all tests passed"
 
+golden: $(STAMP) ## store the golden numbers anew, after raising RESULTS_VERSION
+	@$(BIN)/python tests/test_golden.py
+
 mutants: $(STAMP) ## do the tests notice a fault? make mutants [MODULE="params metrics"] (some minutes)
 	@$(BIN)/python tests/mutants.py $(MODULE)
 
@@ -69,8 +72,8 @@ notebooks: $(STAMP) ## execute every notebook in order and store its outputs
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
-bench: $(STAMP) ## speed and memory beside the alternatives (some minutes)
-	@$(BIN)/python benchmarks/speed.py
+bench: $(STAMP) ## speed and memory beside the alternatives, or OTHER=clone at an earlier revision (some minutes)
+	@$(BIN)/python benchmarks/$(if $(OTHER),interleaved.py "$(OTHER)",speed.py)
 
 quality: $(STAMP) ## PSNR on real data: make quality DATA=folder with femnist.npz and cifar100.npz
 	@test -n "$(DATA)" || { echo "say where the data are: make quality DATA=folder"; exit 2; }

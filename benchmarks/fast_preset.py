@@ -27,11 +27,9 @@ CELLS = {
 def psnr(dataset: str, epochs: int, seed: int, preset: str, root: str) -> float:
     """One client with N = B = 10, attacked with SME."""
     client = smelib.data.client(dataset, 10, seed=seed, root=root)
-    network = smelib.models.cnn(client.shape, client.classes, seed=seed)
-    update = smelib.local_update(network, client, smelib.Protocol(epochs, 10), seed=seed)
-    found = smelib.attacks.sme(
-        network, update, client.labels, preset=preset, seed=seed, compile=True
-    )
+    model = smelib.models.cnn(client.shape, client.classes, seed=seed)
+    update = smelib.local_update(model, client, smelib.Protocol(epochs, 10), seed=seed)
+    found = smelib.attacks.sme(model, update, client.labels, preset=preset, seed=seed, compile=True)
     return smelib.evaluate(found.images, client.images).psnr
 
 

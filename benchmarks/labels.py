@@ -48,22 +48,22 @@ CELLS = {  # name: data set, network, initialisation, samples
 }
 
 
-def by_floor(network: Network, update: Update) -> Tensor:
+def by_floor(model: Network, update: Update) -> Tensor:
     """Blind counts from the last layer's bias: the largest factor that no count forbids."""
-    n, bias = update.samples, network.head()[1]
-    z = torch.randn(256, *network.shape, generator=torch.Generator().manual_seed(0))
-    ends = (labels._statistics(network, w, z)[0] for w in (update.before, update.after))
+    n, bias = update.samples, model.head()[1]
+    z = torch.randn(256, *model.shape, generator=torch.Generator().manual_seed(0))
+    ends = (labels._statistics(model, w, z)[0] for w in (update.before, update.after))
     p = sum(ends) / 2
     fall = update.before[bias] - update.after[bias]
     return labels._round_to_total(n * p - n * (p / fall)[fall > 0].min() * fall, n)
 
 
-def activations(network: Network, client: Client) -> dict[str, float]:
+def activations(model: Network, client: Client) -> dict[str, float]:
     """The summed input of the last layer: noise over truth, and its spread over the images."""
-    weights, z = network.params(), network.normalise(client.images)
-    noise = torch.randn(256, *network.shape, generator=torch.Generator().manual_seed(0))
-    guess = float(labels._statistics(network, weights, noise)[1])
-    true = np.array([float(labels._statistics(network, weights, x[None])[1]) for x in z])
+    weights, z = model.params(), model.normalise(client.images)
+    noise = torch.randn(256, *model.shape, generator=torch.Generator().manual_seed(0))
+    guess = float(labels._statistics(model, weights, noise)[1])
+    true = np.array([float(labels._statistics(model, weights, x[None])[1]) for x in z])
     return {"noise over truth": guess / true.mean(), "spread": true.std() / abs(true.mean())}
 
 
@@ -77,22 +77,22 @@ def run(cell: str, seed: int, root: str) -> dict:
     """One client: the labels misread after each number of epochs, by each form."""
     dataset, name, init, samples = CELLS[cell]
     client = smelib.data.client(dataset, samples, seed=seed, root=root)
-    network = smelib.models.build(name, client.shape, client.classes, init=init, seed=seed)
+    model = smelib.models.build(name, client.shape, client.classes, init=init, seed=seed)
     lr = 0.4 if name == "lenet" else 0.004
     marks = {Protocol(e, BATCH, lr).steps(samples): Protocol(e, BATCH, lr) for e in EPOCHS}
-    path = smelib.local_path(network, client, marks[max(marks)], seed=seed)
+    path = smelib.local_path(model, client, marks[max(marks)], seed=seed)
     first = next(path)
-    found = {k: round(v, 4) for k, v in activations(network, client).items()}
+    found = {k: round(v, 4) for k, v in activations(model, client).items()}
     for step, weights in enumerate(path, 1):
         if (protocol := marks.get(step)) is None:
             continue
         update = Update(first, weights, samples)
         counted = {
-            "rows": labels.counts(network, update, protocol, layer="rows"),
-            "rows blind": labels.counts(network, update, layer="rows"),
-            "bias": labels.counts(network, update, protocol),
-            "bias blind": labels.counts(network, update),
-            "bias floor": by_floor(network, update),
+            "rows": labels.counts(model, update, protocol, layer="rows"),
+            "rows blind": labels.counts(model, update, layer="rows"),
+            "bias": labels.counts(model, update, protocol),
+            "bias blind": labels.counts(model, update),
+            "bias floor": by_floor(model, update),
         }
         for form in FORMS:
             found[f"E{protocol.epochs} {form}"] = misread(counted[form], client)

@@ -29,9 +29,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import smelib
 from smelib import objectives
-from smelib.attacks import DLFA_SETTINGS
+from smelib.compiling import differentiator
+from smelib.devices import keep_freed_memory
 from smelib.models import Network
-from smelib.solver import _differentiator, _over_restarts, keep_freed_memory
+from smelib.presets import DLFA_SETTINGS
+from smelib.solver import _over_restarts
 
 SHAPES = {"femnist": ((1, 28, 28), 62), "cifar100": ((3, 32, 32), 100)}
 CASES = [("femnist", 10), ("femnist", 50), ("cifar100", 10), ("cifar100", 50)]
@@ -50,30 +52,30 @@ def scene(dataset: str, samples: int) -> tuple[Network, smelib.Update, Tensor, T
     """A network, an update of the right size, labels, and dummies: speed needs no real data."""
     shape, classes = SHAPES[dataset]
     draw = torch.Generator().manual_seed(0)
-    network = smelib.models.cnn(shape, classes)
-    before = network.params()
+    model = smelib.models.cnn(shape, classes)
+    before = model.params()
     after = {k: v + 0.01 * torch.randn(v.shape, generator=draw) for k, v in before.items()}
     labels = torch.randint(0, classes, (samples,), generator=draw)
     z = torch.randn(samples, *shape, generator=draw)
-    return network, smelib.Update(before, after, samples), labels, z
+    return model, smelib.Update(before, after, samples), labels, z
 
 
 def ours(method: str, dataset: str, samples: int, *, compiled: bool = False) -> Step:
     """One step as the solver takes it: loss, gradients, Adam, projection."""
     keep_freed_memory()
-    network, update, labels, z = scene(dataset, samples)
-    objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
-    differentiate = _differentiator(_over_restarts(objective, 1), compiled)
+    model, update, labels, z = scene(dataset, samples)
+    objective = getattr(objectives, method)(model, update.to(z.device), labels, tv=0.01)
+    differentiate = differentiator(_over_restarts(objective, 1), compiled)
     images = z[None].clone().requires_grad_()
     aux = {"alpha": torch.full((1,), 0.5, requires_grad=True)} if method == "sme" else {}
-    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), network, images, aux)
+    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), model, images, aux)
 
 
-def _with_adam(gradients: Step, network: Network, images: Tensor, aux: dict) -> Step:
+def _with_adam(gradients: Step, model: Network, images: Tensor, aux: dict) -> Step:
     groups = [{"params": [images], "lr": 1.0}]
     groups += [{"params": [v], "lr": 1e-3} for v in aux.values()]
     optimizer = torch.optim.Adam(groups)
-    low, high = network.box(images)
+    low, high = model.box(images)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -88,9 +90,9 @@ def _with_adam(gradients: Step, network: Network, images: Tensor, aux: dict) -> 
 def sometimes(dataset: str, samples: int, every: int, *, compiled: bool = False) -> Step:
     """SME that updates alpha at every so many steps only, as the fast preset does."""
     keep_freed_memory()
-    network, update, labels, z = scene(dataset, samples)
-    objective = objectives.sme(network, update.to(z.device), labels, tv=0.01)
-    differentiate = _differentiator(_over_restarts(objective, 1), compiled)
+    model, update, labels, z = scene(dataset, samples)
+    objective = objectives.sme(model, update.to(z.device), labels, tv=0.01)
+    differentiate = differentiator(_over_restarts(objective, 1), compiled)
     images = z[None].clone().requires_grad_()
     alpha, count = torch.full((1,), 0.5, requires_grad=True), [0]
 
@@ -99,7 +101,7 @@ def sometimes(dataset: str, samples: int, every: int, *, compiled: bool = False)
         count[0] += 1
         differentiate(images, {"alpha": now}, torch.zeros(()))
 
-    return _with_adam(gradients, network, images, {"alpha": alpha})
+    return _with_adam(gradients, model, images, {"alpha": alpha})
 
 
 def four_steps(dataset: str, samples: int, *, compiled: bool = False) -> Step:
@@ -117,8 +119,8 @@ def textbook(method: str, dataset: str, samples: int) -> Step:
     """The loop most repositories have: a module copy, create_graph, a hand-made alpha gradient."""
     import copy
 
-    network, update, labels, z = scene(dataset, samples)
-    module = copy.deepcopy(network.body)
+    model, update, labels, z = scene(dataset, samples)
+    module = copy.deepcopy(model.body)
     direction = [update.before[k] - update.after[k] for k in update.before]
     images, alpha = z.clone().requires_grad_(), torch.tensor(0.5)
 
@@ -142,7 +144,7 @@ def textbook(method: str, dataset: str, samples: int) -> Step:
                 (p.grad * d).sum() for p, d in zip(module.parameters(), direction, strict=True)
             )
 
-    return _with_adam(gradients, network, images, {"alpha": alpha} if method == "sme" else {})
+    return _with_adam(gradients, model, images, {"alpha": alpha} if method == "sme" else {})
 
 
 def in_jax(method: str, dataset: str, samples: int) -> Step:
@@ -220,10 +222,10 @@ def count_flops(step: Step) -> int:
 
 def dlfa(dataset: str, samples: int, epochs: int, *, lean: bool = True) -> Step:
     """One step of the simulation attack."""
-    network, update, labels, z = scene(dataset, samples)
+    model, update, labels, z = scene(dataset, samples)
     chosen = DLFA_SETTINGS[dataset]
     objective = objectives.dlfa(
-        network,
+        model,
         update.to(z.device),
         labels,
         smelib.Protocol(epochs, batch_size=10),
@@ -232,7 +234,7 @@ def dlfa(dataset: str, samples: int, epochs: int, *, lean: bool = True) -> Step:
         order=chosen.order,
         summary=objectives.mean_image
         if chosen.mean_prior
-        else objectives.max_features(z, network.shape[0], seed=0),
+        else objectives.max_features(z, model.shape[0], seed=0),
         checkpoint=lean,
     )
     images = z.expand(epochs, *z.shape).clone().requires_grad_()
@@ -283,12 +285,12 @@ def interleaved(contenders: dict[str, Callable[[], Step]], rounds: int) -> dict[
 def throughput(method: str, dataset: str, restarts: int) -> Step:
     """One step of several attacks at once, under vmap."""
     keep_freed_memory()
-    network, update, labels, z = scene(dataset, 10)
-    objective = getattr(objectives, method)(network, update.to(z.device), labels, tv=0.01)
-    differentiate = _differentiator(_over_restarts(objective, restarts), False)
+    model, update, labels, z = scene(dataset, 10)
+    objective = getattr(objectives, method)(model, update.to(z.device), labels, tv=0.01)
+    differentiate = differentiator(_over_restarts(objective, restarts), False)
     images = z.expand(restarts, *z.shape).clone().requires_grad_()
     aux = {"alpha": torch.full((restarts,), 0.5, requires_grad=True)} if method == "sme" else {}
-    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), network, images, aux)
+    return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), model, images, aux)
 
 
 def peak_memory(*what: object, **options: object) -> dict:

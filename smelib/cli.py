@@ -75,7 +75,7 @@ def _write(folder: Path, update: Update, found: Reconstruction, result: dict, no
 
 
 def _labels(
-    given: str, network: models.Network, update: Update, protocol: Protocol | None, seed: int
+    given: str, model: models.Network, update: Update, protocol: Protocol | None, seed: int
 ) -> torch.Tensor:
     """Labels typed as a list, or recovered from the update."""
     if given != "recovered":
@@ -85,13 +85,13 @@ def _labels(
             raise InputError(
                 f"--labels {given!r}: write 'recovered' or a list like 3,1,4."
             ) from None
-        return network.check_labels(typed, update.samples)
-    return labels.recover(network, update, protocol, seed=seed)
+        return model.check_labels(typed, update.samples)
+    return labels.recover(model, update, protocol, seed=seed)
 
 
 def _invert(
     method: str,
-    network: models.Network,
+    model: models.Network,
     update: Update,
     known: torch.Tensor,
     protocol: Protocol | None,
@@ -107,7 +107,7 @@ def _invert(
         extra = {"protocol": protocol} if method == "dlfa" else {"lr": protocol.lr}
     if method == "dlg" and protocol.steps(update.samples) != 1:
         raise InputError("dlg inverts a single step: use --epochs 1 and --batch-size >= --samples.")
-    return attacks.ATTACKS[method](network, update, known, **extra, **options)
+    return attacks.ATTACKS[method](model, update, known, **extra, **options)
 
 
 def _options(args: argparse.Namespace) -> dict:
@@ -179,15 +179,13 @@ def attack(args: argparse.Namespace) -> dict:
         root=args.data_root,
         download=args.download,
     )
-    network = models.build(
-        args.network, client.shape, client.classes, init=args.init, seed=args.seed
-    )
-    update = local_update(network, client, protocol, seed=args.seed)
+    model = models.build(args.network, client.shape, client.classes, init=args.init, seed=args.seed)
+    update = local_update(model, client, protocol, seed=args.seed)
     # Sorted: an adversary who knows the labels knows no order, and `audit` finds the same images.
     in_order = ",".join(map(str, client.labels.sort().values.tolist()))
     given = in_order if args.labels == "known" else args.labels
-    known = _labels(given, network, update, protocol, args.seed)
-    found = _invert(args.method, network, update, known, protocol, options)
+    known = _labels(given, model, update, protocol, args.seed)
+    found = _invert(args.method, model, update, known, protocol, options)
     score = evaluate(found.images, client.images)
     result = _result(
         args,
@@ -215,8 +213,8 @@ def audit(args: argparse.Namespace) -> dict:
     before, after = (read_weights(getattr(args, k), k)[0] for k in ("before", "after"))
     update = Update(before, after, args.samples)
     shape = _shape(args.dataset_shape)
-    network = models.build(args.network, shape, args.classes)
-    update = network.own(update)
+    model = models.build(args.network, shape, args.classes)
+    update = model.own(update)
     update.check()
     given = (args.epochs, args.batch_size, args.lr)
     protocol = None
@@ -225,8 +223,8 @@ def audit(args: argparse.Namespace) -> dict:
             raise InputError("give --epochs, --batch-size and --lr together, or none of them.")
         protocol = Protocol(*given)
     options = _options(args)
-    known = _labels(args.labels, network, update, protocol, args.seed)
-    found = _invert(args.method, network, update, known, protocol, options)
+    known = _labels(args.labels, model, update, protocol, args.seed)
+    found = _invert(args.method, model, update, known, protocol, options)
     result = _result(args, found, update, shape=list(shape), classes=args.classes)
     if args.out:
         notes = {"network": args.network, "shape": args.dataset_shape, "classes": str(args.classes)}
@@ -375,7 +373,6 @@ def _reproduce_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("--time-limit", help="like 2h: start no job after that, finish those under way")
     r.add_argument("--compile", action="store_true", help="compile the steps of IG and SME first")
     r.add_argument("--retry-failed", action="store_true", help="run failed jobs once more")
-    r.add_argument("--stale", action="store_true", help="run again what other code produced")
     r.add_argument("--data-root", help="folder with femnist.npz and cifar100.npz")
     r.add_argument("--out", default="results", help="folder of the CSV files (results)")
     r.set_defaults(run=reproduce)

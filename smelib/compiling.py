@@ -33,7 +33,8 @@ def differentiator(evaluate: Objective, compiled: bool) -> Objective:
     # Dynamo compiles a function anew for every attack, and after eight gives up without a word.
     torch.compiler.reset()
     # Both derivatives in one traced function: the compiler cannot differentiate twice by itself.
-    traced = torch.compile(slopes_of)
+    # Whole or not at all: what the compiler cannot trace would run as before, without a word.
+    traced = torch.compile(slopes_of, fullgraph=True)
 
     def through_compiler(images: Tensor, aux: Aux, step: Tensor) -> tuple:
         nonlocal compiled

@@ -12,7 +12,22 @@ from zlib import crc32
 import numpy as np
 import torch
 
-from smelib.errors import InputError
+from smelib.errors import InputError, nearest
+
+PURPOSES = {
+    "client": "which images a client holds",
+    "federation": "how a data set is shared out",
+    "weights": "a network's initial weights",
+    "batches": "the order of a client's batches",
+    "defence": "what a client does before it sends",
+    "rounds": "who reports in a round of FedAvg",
+    "round": "the seed of client i in round r: derive(seed, 'round', r, i)",
+    "start": "an attack's first dummies",
+    "unknowns": "its other unknowns",
+    "simulated batches": "the order of the batches that DLFA simulates",
+    "features": "DLFA's random filters",
+    "label dummies": "the noise from which label counts are estimated",
+}
 
 
 def _sequence(seed: int, purpose: tuple[str | int, ...]) -> np.random.SeedSequence:
@@ -22,6 +37,8 @@ def _sequence(seed: int, purpose: tuple[str | int, ...]) -> np.random.SeedSequen
         whole = -1
     if not 0 <= whole < 2**63:
         raise InputError(f"seed {seed!r}: it must be a whole number from 0 to 2^63 - 1.")
+    if not purpose or purpose[0] not in PURPOSES:
+        raise nearest("purpose of randomness", purpose[0] if purpose else "", PURPOSES)
     key = (part if isinstance(part, int) else crc32(part.encode()) for part in purpose)
     return np.random.SeedSequence(whole, spawn_key=tuple(key))
 

@@ -48,8 +48,9 @@ class Recipe:
     """How an objective is minimised, and from where: the part of an attack without mathematics.
 
     `rates` gives each unknown its learning rate, `schedule(step, steps)` the factor on all of them,
-    `bounds` the values it is clamped to after every step (those of `images` are pixels, 0 to 1). An
-    unknown in `every` is updated, and its gradient computed, only every so many steps.
+    `bounds` the values it is clamped to after every step (for `images` in pixels, which
+    `attacks.reconstruct` turns into the network's units, as `minimise` needs them). An unknown in
+    `every` is updated, and its gradient computed, only every so many steps.
 
     The images start as N(0, 1) noise, or near mid-grey with `grey` as much of it. `unknowns` draws
     the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them.

@@ -62,6 +62,7 @@ def test_the_setup_cell_follows_the_configuration(path: Path) -> None:
     assert setup_cell(path) == setup_cell(NOTEBOOKS[0])
 
 
+@pytest.mark.slow
 def test_the_setup_cell_works_where_smelib_is_missing(tmp_path: Path) -> None:
     """A kernel outside the repository, smelib hidden, the git address led to this clone."""
     if not (ROOT / ".git").exists():

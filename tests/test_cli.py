@@ -68,6 +68,19 @@ def test_audit_reconstructs_what_the_attack_did(saved: Path, tmp_path: Path, lab
     assert torch.equal(ours["images"], theirs["images"])
 
 
+def test_audit_with_dlfa_needs_and_uses_the_protocol(
+    saved: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """The client of `saved` took two epochs of one batch at 0.004."""
+    known = {"method": "dlfa", "epochs": "2", "batch-size": "2", "lr": "0.004"}
+    assert cli.main([*audit_args(saved, **known), "--json"]) == 0
+    right = json.loads(capsys.readouterr().out)
+    assert (right["method"], right["steps"], right["alpha"]) == ("dlfa", 8, None)
+    assert cli.main([*audit_args(saved, **{**known, "lr": "0.4"}), "--json"]) == 0
+    wrong = json.loads(capsys.readouterr().out)
+    assert right["l_sim"] != wrong["l_sim"], "the simulation trains at the rate it is told"
+
+
 def refused(argv: list[str], capsys: pytest.CaptureFixture, tmp_path: Path) -> str:
     """Run a command that must fail; return its sentence."""
     out = tmp_path / "never"

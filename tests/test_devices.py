@@ -76,11 +76,14 @@ def scene(network: str, place: str) -> tuple:
     return model, client, update
 
 
+LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("resnet8", "vit")]
 EXTRA = {"dlg": {"lr": 0.1}, "dlfa": {"protocol": smelib.Protocol(2, 1)}}
 
 
 @pytest.mark.parametrize("begins", ["host", "device"])
-@pytest.mark.parametrize("network", ["cnn", "resnet8", "vit"])
+@pytest.mark.parametrize(
+    "network", ["cnn", *(pytest.param(n, marks=pytest.mark.slow) for n in ("resnet8", "vit"))]
+)
 @pytest.mark.parametrize("name", ["dlg", "ig", "sme", "dlfa"])
 def test_a_whole_attack_stays_on_the_device(
     device: str, name: str, network: str, begins: str

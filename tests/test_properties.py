@@ -264,6 +264,7 @@ def test_the_linear_layer_leaks_its_input_exactly() -> None:
     torch.testing.assert_close(leaked, z.flatten(), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_idlg_is_right_on_a_thousand_random_cases() -> None:
     draw = torch.Generator().manual_seed(0)
     wrong = 0

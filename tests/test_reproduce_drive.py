@@ -27,6 +27,7 @@ def test_jobs_run_in_that_order(tmp_path: Path) -> None:
     assert noted(tmp_path) == [j.key for j in wanted]
 
 
+@pytest.mark.slow
 def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     wanted = jobs("tiny", seeds=80)
     draw = random.Random(5)

@@ -248,6 +248,7 @@ def test_a_page_that_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith("smelib: ")
 
 
+@pytest.mark.slow
 def test_headings_sort_the_table(tmp_path: Path) -> None:
     chromium = shutil.which("chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

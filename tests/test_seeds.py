@@ -10,12 +10,7 @@ import torch
 
 import smelib
 from smelib import attacks, seeds
-from smelib.types import InputError
-
-PURPOSES = (
-    *("client", "federation", "weights", "batches", "defence", "start", "unknowns"),
-    *("simulated batches", "features", "label dummies", "rounds"),
-)
+from smelib.errors import InputError
 
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
@@ -25,8 +20,8 @@ def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_no_two_purposes_correlate(seed: int) -> None:
-    drawn = {p: torch.randn(20_000, generator=seeds.generator(seed, p)) for p in PURPOSES}
-    for a, b in combinations(PURPOSES, 2):
+    drawn = {p: torch.randn(20_000, generator=seeds.generator(seed, p)) for p in seeds.PURPOSES}
+    for a, b in combinations(seeds.PURPOSES, 2):
         assert correlation(drawn[a], drawn[b]) < 0.03, (a, b)
 
 
@@ -68,6 +63,11 @@ def test_the_collision_would_show() -> None:
         draw(4000, generator=torch.Generator().manual_seed(0)) for draw in (torch.rand, torch.randn)
     )
     assert correlation(as_noise(weights), noise) > 0.99
+
+
+def test_a_misspelt_purpose_is_no_new_stream() -> None:
+    with pytest.raises(InputError, match="did you mean 'start'"):
+        seeds.generator(0, "strat")
 
 
 @pytest.mark.parametrize("bad", [-1, 2**63, 10**20, 1.5, "0", None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 
@@ -24,6 +25,8 @@ from smelib.solver import (
     staircase,
 )
 from smelib.types import Stop
+
+OLD = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6)
 
 
 def run(
@@ -455,7 +458,7 @@ def test_a_compiler_that_fails_is_done_without(
         raise OSError("no compiler")
 
     plain = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3)
-    monkeypatch.setattr(torch, "compile", lambda function: broken)
+    monkeypatch.setattr(torch, "compile", lambda function, **how: broken)
     with pytest.warns(RuntimeWarning, match="going on without it") as caught:
         found = attacks.sme(tiny.network, tiny.update, tiny.labels, steps=3, compile=True)
     assert len(caught) == 1
@@ -472,7 +475,7 @@ def test_the_traced_gradient_is_the_eager_one(
         attacks.ATTACKS[name], tiny.network, tiny.update, tiny.labels, steps=5, preset=preset
     )
     plain = attack()
-    monkeypatch.setattr(torch, "compile", lambda function: function)
+    monkeypatch.setattr(torch, "compile", lambda function, **how: function)
     traced = attack(compile=True)
     torch.testing.assert_close(traced.images, plain.images)
 
@@ -545,6 +548,8 @@ def test_batched_l_bfgs_is_refused(tiny: Scene) -> None:
     assert float(many.restart_losses[0]) == alone.loss
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(OLD, reason="the compiler of torch before 2.6 cannot trace an attack")
 def test_every_attack_is_compiled_however_many_there_were(
     tiny: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -555,7 +560,7 @@ def test_every_attack_is_compiled_however_many_there_were(
         compiled[-1] += 1
         return graph.forward
 
-    monkeypatch.setattr(torch, "compile", lambda f: real(f, backend=counting))
+    monkeypatch.setattr(torch, "compile", lambda f, **how: real(f, backend=counting, **how))
     for count in range(10):
         compiled.append(0)
         scene = tiny_scene(samples=2 + count % 5, epochs=1)
@@ -565,6 +570,26 @@ def test_every_attack_is_compiled_however_many_there_were(
     assert min(compiled) >= 1, compiled
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(OLD, reason="the compiler of torch before 2.6 cannot trace an attack")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler on this machine")
+def test_the_compiled_attack_finds_the_same_pictures(
+    tiny: Scene, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The real compiler, from the graph to machine code."""
+    scene = (tiny.network, tiny.update, tiny.labels)
+    plain, compiled = (attacks.sme(*scene, steps=6, compile=c) for c in (False, True))
+    assert not [w for w in recwarn if "going on without it" in str(w.message)]
+    torch.testing.assert_close(compiled.images, plain.images, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.skipif(not OLD, reason="the compiler of this torch can trace an attack")
+def test_an_old_compiler_says_that_it_cannot(tiny: Scene) -> None:
+    with pytest.warns(RuntimeWarning, match="going on without it"):
+        attacks.sme(tiny.network, tiny.update, tiny.labels, steps=2, compile=True)
+
+
+@pytest.mark.slow
 def test_dlg_recovers_one_image_and_its_label(tiny: Scene) -> None:
     client = smelib.data.client("mnist", 1, seed=1)
     network = smelib.models.lenet(client.shape, client.classes)

@@ -6,7 +6,7 @@ import copy
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeAlias
 
 import torch
@@ -75,7 +75,7 @@ class Network:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     name: str = "custom"
-    loss: Loss = F.cross_entropy
+    loss: Loss = field(default_factory=lambda: F.cross_entropy)
 
     def __post_init__(self) -> None:
         body = _copied(self.body, None, None)
