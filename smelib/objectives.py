@@ -76,10 +76,11 @@ def sme(model: Network, update: Update, labels: Tensor, *, tv: float) -> Objecti
     [Zhu23, Eq. 8]; alpha = 0 is IG. Automatic differentiation gives alpha's gradient as the inner
     product $\\langle \\partial L / \\partial w, w_T - w_0 \\rangle$.
     """
-    start, end = model.trained(update.before), model.trained(update.after)
+    start = model.trained(update.before)
+    ahead = P.sub(model.trained(update.after), start)  # once, and not at every step
 
     def surrogate(aux: Aux) -> Params:
-        return {**update.before, **P.lerp(start, end, aux["alpha"])}
+        return {**update.before, **P.add(start, ahead, aux["alpha"])}
 
     return match_direction(model, update, labels, tv, surrogate)
 

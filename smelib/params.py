@@ -15,8 +15,10 @@ def lerp(start: Params, end: Params, alpha: Tensor | float) -> Params:
     return {k: torch.lerp(start[k], end[k], alpha) for k in start}
 
 
-def add(a: Params, b: Params, scale: float = 1.0) -> Params:
+def add(a: Params, b: Params, scale: Tensor | float = 1.0) -> Params:
     """$a + \\text{scale} \\cdot b$, in one pass over the weights."""
+    if isinstance(scale, Tensor):
+        return {k: torch.addcmul(a[k], b[k], scale) for k in a}
     return {k: torch.add(a[k], b[k], alpha=scale) for k in a}
 
 

@@ -85,11 +85,13 @@ MODULES = {
             ),
             Mutant("1 - P.cosine(direction", "-P.cosine(direction", "the mismatch begins at -1"),
             Mutant("lambda aux: update.before", "lambda aux: update.after", "IG matches at wT"),
-            Mutant("P.lerp(start, end, aux", "P.lerp(end, start, aux", "alpha runs backwards"),
-            Mutant('end, aux["alpha"])', 'end, aux["alpha"].detach())', "alpha never learns"),
             Mutant(
-                "{**update.before, **P.lerp(", "{**P.lerp(", "SME forgets frozen layers, buffers"
+                "P.sub(model.trained(update.after), start)",
+                "P.sub(start, model.trained(update.after))",
+                "alpha runs backwards",
             ),
+            Mutant('end, aux["alpha"])', 'end, aux["alpha"].detach())', "alpha never learns"),
+            Mutant("{**update.before, **P.add(", "{**P.add(", "SME forgets frozen layers, buffers"),
             Mutant(
                 "vjp(ctx.run, *ctx",
                 "vjp(lambda *x: x, *ctx",
@@ -694,6 +696,7 @@ MODULES = {
             Mutant("(start[k], end[k], alpha)", "(end[k], start[k], alpha)", "alpha = 0 is not IG"),
             Mutant("(start[k], end[k], alpha)", "(start[k], end[k], -alpha)", "away from wT"),
             Mutant("k: a[k] - b[k]", "k: b[k] - a[k]", "the update is turned round"),
+            Mutant("b[k], scale) for", "b[k], -scale) for", "SME looks behind w0"),
             Mutant("alpha=scale)", "alpha=-scale)", "clients climb"),
             Mutant("torch.add(a[k], b[k], alpha=scale)", "a[k]", "the simulation stands still"),
             Mutant("return dot(a, a).sqrt()", "return dot(a, a)", "the cosine is not a cosine"),
