@@ -90,7 +90,7 @@ MODULES = {
                 "P.sub(start, model.trained(update.after))",
                 "alpha runs backwards",
             ),
-            Mutant('end, aux["alpha"])', 'end, aux["alpha"].detach())', "alpha never learns"),
+            Mutant('ahead, aux["alpha"])', 'ahead, aux["alpha"].detach())', "alpha never learns"),
             Mutant("{**update.before, **P.add(", "{**P.add(", "SME forgets frozen layers, buffers"),
             Mutant(
                 "vjp(ctx.run, *ctx",
