@@ -75,6 +75,7 @@ def measure(
     return {
         "psnr": score.psnr,
         "ssim": score.ssim,
+        "above_18": sum(p > 18 for p in score.psnrs) / len(score.psnrs),  # a share of the images
         "l_sim": found.similarity,
         "alpha": found.alpha,
         "seconds": found.seconds,

@@ -38,6 +38,15 @@ class Row:
         """How the client trains."""
         return Protocol(self.epochs, self.batch_size, self.lr)
 
+    @property
+    def first(self) -> int:
+        """The seed of the row's first client: other clients for other numbers of epochs.
+
+        Rows with as many epochs share theirs, so that training rounds, networks and
+        initialisations are compared on the same clients.
+        """
+        return {20: 100, 50: 200}.get(self.epochs, 0)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -179,13 +188,19 @@ def jobs(
                     count = count if init == "torch" else 0
                 if seeds is not None and (count or init in inits or init == "torch"):
                     count = seeds
-                found += [Job(where, row, method, s, init) for s in range(count)]
+                first = ROWS[where][row].first
+                found += [Job(where, row, method, first + s, init) for s in range(count)]
     chosen = [j for j in found if not rows or j.row in rows]
     if not chosen:
         raise InputError(
             "no cell of the plan is left; add --seeds K to run cells outside of the plan."
         )
-    return sorted(chosen, key=lambda j: (int(estimate(j)).bit_length(), j.seed, estimate(j), j.key))
+    return sorted(chosen, key=_when)
+
+
+def _when(job: Job) -> tuple:
+    client = job.seed - job.setting.first
+    return int(estimate(job)).bit_length(), client, estimate(job), job.key
 
 
 def estimate(job: Job) -> float:

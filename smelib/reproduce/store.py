@@ -25,7 +25,7 @@ CELL = ("table", "row", "method", "init")
 KEY = (*CELL, "seed")
 GENERATION = ("version", "network")
 MEASURED = (
-    *("psnr", "ssim", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
+    *("psnr", "ssim", "above_18", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
     *("seconds", "cpu_seconds", "memory_mb", "steps"),
 )
 COLUMNS = (
