@@ -672,6 +672,12 @@ MODULES = {
             ),
             Mutant("if low < 0 or high", "if high", "negative labels pass"),
             Mutant("return labels.long()", "return labels", "int32 labels break the loss"),
+        ),
+    ),
+    "wrapping": Module(
+        "smelib/models/wrapping.py",
+        (NETWORK,),
+        (
             Mutant(
                 "defaults[1] if std is None",
                 "defaults[0] if std is None",
@@ -687,6 +693,15 @@ MODULES = {
                 'if batch_norm == "frozen":',
                 "frozen and batch are swapped",
             ),
+            Mutant(
+                "shape[2] in CHANNELS and", "shape[2] in CHANNELS or", "every image is height first"
+            ),
+            Mutant(
+                "scores.shape != (2, network.classes)",
+                "scores.shape[0] != 2",
+                "any number of scores",
+            ),
+            Mutant("if not bool(slope.any()):", "if False:", "a gradient without the image passes"),
         ),
     ),
     "params": Module(

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from smelib import seeds
 from smelib.errors import InputError, nearest
-from smelib.models.network import Network, wrap
+from smelib.models.network import Network
+from smelib.models.wrapping import wrap
 
 
 def _torch_init(body: nn.Module) -> None:

@@ -1,0 +1,103 @@
+"""Which pixels the network saw: raw ones, or normalised, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from torch import Tensor
+
+from smelib import attacks
+from smelib.errors import InputError, nearest
+from smelib.models import NORMALISATION, Network
+from smelib.presets import PRESETS, Preset
+from smelib.types import Reconstruction, Update
+
+Normalisation: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+USUAL: dict[int, dict[str, Normalisation]] = {
+    1: {
+        "femnist": NORMALISATION[1],
+        "mnist": ((0.1307,), (0.3081,)),
+        "half": ((0.5,), (0.5,)),
+        "raw": ((0.0,), (1.0,)),
+    },
+    3: {
+        "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        "cifar": NORMALISATION[3],
+        "half": ((0.5,) * 3, (0.5,) * 3),
+        "raw": ((0.0,) * 3, (1.0,) * 3),
+    },
+}
+"""By channels, the widest range of values first."""
+TIE = 1.2  # mismatches within that factor of the best explain the update as well
+SHORT, LONG = 60, 200  # steps of the first look, and of the second
+
+
+def usual(name: str, channels: int) -> Normalisation:
+    """A usual normalisation by its name."""
+    if channels not in USUAL:
+        raise InputError(
+            f"images of {channels} channels have no usual normalisation; give mean and std, one "
+            "value per channel, or raw."
+        )
+    if name not in USUAL[channels]:
+        raise nearest(f"normalisation for {channels} channels", name, USUAL[channels])
+    return USUAL[channels][name]
+
+
+def in_pixels(model: Network, preset: str | Preset) -> dict:
+    """A preset whose steps and smoothing are the same in pixels whatever the normalisation is."""
+    how = PRESETS[preset] if isinstance(preset, str) else preset
+    reference = NORMALISATION.get(model.shape[0], NORMALISATION[1])[1]
+    ratio = (sum(model.std) / len(model.std)) / (sum(reference) / len(reference))
+    return {"preset": replace(how, rate=how.rate / ratio), "tv": 0.01 * ratio}
+
+
+@dataclass(frozen=True)
+class Search:
+    """What each normalisation leaves unexplained, and the one taken."""
+
+    name: str
+    mismatches: dict[str, float]
+
+
+def search(
+    models: dict[str, Network],
+    update: Update,
+    labels: Callable[[Network], Tensor],
+    *,
+    seed: int,
+    device: str,
+    progress: bool | None,
+) -> Search:
+    """The normalisation that explains the update best, by SME's own mismatch.
+
+    A wide range of values contains the narrow ones and explains what they explain, so of those
+    that do about as well the narrowest is taken.
+    """
+
+    def look(names: list[str], steps: int) -> dict[str, float]:
+        found = {}
+        for name in names:
+            given = in_pixels(models[name], replace(PRESETS["fast"], steps=steps))
+            tried: Reconstruction = attacks.sme(
+                models[name],
+                update,
+                labels(models[name]),
+                **given,
+                seed=seed,
+                device=device,
+                progress=progress,
+            )
+            found[name] = tried.similarity
+        return found
+
+    first = look(list(models), SHORT)
+    left = [k for k, v in first.items() if v <= 2 * min(first.values())]
+    mismatches = first
+    if len(left) > 1:
+        mismatches = {**first, **look(left, LONG)}
+    best = min(mismatches[k] for k in left)
+    good = [k for k in left if mismatches[k] <= TIE * best]
+    return Search(good[-1], mismatches)
