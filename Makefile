@@ -10,7 +10,8 @@ export JUPYTER_PLATFORM_DIRS = 1
 	reproduce scoreboard repository clean
 
 # The tests that need the book's tools, and not only what a user of smelib installs.
-BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_pages.py tests/test_repository.py
+BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_colab.py tests/test_pages.py \
+	tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds
