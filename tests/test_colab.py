@@ -9,20 +9,26 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import nbformat
 import pytest
 import reading
 import torch
+from stand_ins import noted, quick
 
 import smelib
+from smelib.reproduce import drive, plan
+from smelib.reproduce.store import Ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 import publish_check  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SETUP = {"smelib": smelib, "torch": torch, "DEVICE": "cpu"}  # what a setup cell leaves behind
 NUMBERS = sorted(p.name for p in (ROOT / "results").iterdir() if p.suffix in (".json", ".csv"))
 
 
@@ -151,6 +157,48 @@ def test_what_came_with_the_package_is_said_to_be_all(site: Path, tmp_path: Path
     said = python(ask, str(site), site=site, cwd=tmp_path)
     assert "neither in a clone around here nor among the numbers" in said
     assert smelib.version.REPOSITORY in said
+
+
+def absent() -> None:
+    raise smelib.InputError("it is not here")
+
+
+def cells_of(path: Path) -> list[str]:
+    cells = nbformat.read(path, as_version=4).cells
+    return [c.source for c in cells if c.cell_type == "code"][1:]
+
+
+@pytest.mark.slow
+def test_the_gpu_page_goes_on_after_a_disconnect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """With a GPU's scale and stand-ins for attacks, in two clones that share a kept folder."""
+    reproduce, gpu_jobs = drive.reproduce, plan.gpu_jobs
+    monkeypatch.setattr(drive, "reproduce", partial(reproduce, runner=quick, workers=2))
+    monkeypatch.setattr(smelib.data, "load", lambda name, **_: absent() if name == "femnist" else 0)
+    source = "\n".join(cells_of(ROOT / "notebooks" / "00_run_everything_on_a_gpu.ipynb"))
+    source = source.replace('KEEP = ""', f"KEEP = {str(tmp_path / 'kept')!r}")
+    said = []
+    for name, count in (("one", 13), ("two", None)):
+        clone = tmp_path / name
+        (clone / "results").mkdir(parents=True)
+        (clone / "_toc.yml").touch()
+        monkeypatch.chdir(clone)
+        monkeypatch.setattr(plan, "gpu_jobs", lambda t, seeds, n=count: gpu_jobs(["main"])[:n])
+        exec(compile(source, name, "exec"), SETUP | {"SCALE": "full"})
+        said.append(capsys.readouterr().out)
+    todo = [j for j in gpu_jobs(["main"]) if j.setting.dataset == "cifar100"]
+    assert "kept from earlier runs: 0\n" in said[0]
+    assert "femnist is left out: it is not here" in said[0]
+    first = noted(tmp_path / "one" / "results")
+    assert 0 < len(first) < len(todo)
+    assert f"kept from earlier runs: {len(first)}\n" in said[1]
+    assert sorted(first + noted(tmp_path / "two" / "results")) == sorted(j.key for j in todo)
+    assert f"0 jobs run, {len(todo)} done before" in said[1]
+    assert "git add results/main.csv\n" in said[1]
+    kept = Ledger(tmp_path / "kept" / "main.csv").lines()
+    assert kept == Ledger(tmp_path / "two" / "results" / "main.csv").lines()
+    assert len(kept) == len(todo)
 
 
 def inside(archive: Path) -> set[str]:
