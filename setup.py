@@ -11,6 +11,6 @@ setup(
     package_dir={"smelib.results": "results"},
     package_data={
         "smelib": ["py.typed", "**/*.css", "**/*.js", "**/*.html"],
-        "smelib.results": ["*.json", "*.csv"],
+        "smelib.results": ["**/*.json", "**/*.csv"],
     },
 )

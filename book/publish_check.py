@@ -160,13 +160,19 @@ def package(root: Path) -> Iterator[Line]:
     yield Line("ok", f"{' and '.join(p.name for p in made)} are in {DIST} and pass twine's check")
     wheel = next(p for p in made if p.suffix == ".whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    numbers = [p.name for p in (root / "results").iterdir() if p.suffix in (".json", ".csv")]
-    lost = [name for name in numbers if f"smelib/results/{name}" not in packed]
+    measured = numbers(root)
+    lost = [name for name in measured if f"smelib/results/{name}" not in packed]
     yield verdict(
-        numbers and not lost,
-        f"the wheel carries the {len(numbers)} files of measured numbers that notebooks read",
-        f"the wheel lacks {', '.join(sorted(lost)) or 'all measured numbers'}; see setup.py",
+        measured and not lost,
+        f"the wheel carries the {len(measured)} files of measured numbers that notebooks read",
+        f"the wheel lacks {', '.join(lost) or 'all measured numbers'}; see setup.py",
     )
+
+
+def numbers(root: Path) -> list[str]:
+    """The files of measured numbers, by their paths under `results/`."""
+    found = [p for p in (root / "results").rglob("*") if p.suffix in (".json", ".csv")]
+    return sorted(p.relative_to(root / "results").as_posix() for p in found)
 
 
 def stored(path: Path) -> str:

@@ -29,7 +29,7 @@ import publish_check  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SETUP = {"smelib": smelib, "torch": torch, "DEVICE": "cpu"}  # what a setup cell leaves behind
-NUMBERS = sorted(p.name for p in (ROOT / "results").iterdir() if p.suffix in (".json", ".csv"))
+NUMBERS = publish_check.numbers(ROOT)
 
 
 @pytest.fixture
