@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import mutants
@@ -42,11 +44,27 @@ def test_the_table_names_survivors_and_judges_them() -> None:
     assert "survived: the sign (a test is missing)" in text
 
 
+JUDGE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import mutants
+if __name__ == "__main__":
+    print(mutants.judge(Path(sys.argv[2]), ("tests/test_defences.py",), 300))
+"""
+
+
+def judged_afresh(folder: Path) -> int:
+    """In a fresh interpreter: another test may have started the fork server on this package."""
+    (folder / "judge.py").write_text(JUDGE)
+    words = [sys.executable, folder / "judge.py", ROOT / "tests", folder]
+    return int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+
 @pytest.mark.slow
 def test_the_tests_judge_the_copy_and_not_this_package(tmp_path: Path) -> None:
     mutants.copy(ROOT, tmp_path)
-    judged = ("tests/test_defences.py",)
-    assert mutants.judge(tmp_path, judged, 300) == mutants.SURVIVED
+    assert judged_afresh(tmp_path) == mutants.SURVIVED
     file = tmp_path / "smelib" / "defences.py"
     file.write_text(file.read_text("utf-8").replace("return update\n", "return None\n"), "utf-8")
-    assert mutants.judge(tmp_path, judged, 300) == mutants.CAUGHT
+    assert judged_afresh(tmp_path) == mutants.CAUGHT
