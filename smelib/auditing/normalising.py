@@ -36,14 +36,24 @@ SHORT, LONG = 60, 200  # steps of the first look, and of the second
 
 def usual(name: str, channels: int) -> Normalisation:
     """A usual normalisation by its name."""
-    if channels not in USUAL:
+    if channels not in USUAL and name != "raw":
         raise InputError(
             f"images of {channels} channels have no usual normalisation; give mean and std, one "
             "value per channel, or raw."
         )
-    if name not in USUAL[channels]:
-        raise nearest(f"normalisation for {channels} channels", name, USUAL[channels])
-    return USUAL[channels][name]
+    if name not in candidates(channels):
+        raise nearest(f"normalisation for {channels} channels", name, candidates(channels))
+    return candidates(channels)[name]
+
+
+def candidates(channels: int) -> dict[str, Normalisation]:
+    """The usual ones for so many channels; raw pixels where there are none."""
+    return USUAL.get(channels, {"raw": ((0.0,) * channels, (1.0,) * channels)})
+
+
+def default(channels: int) -> Normalisation:
+    """Any normalisation that fits the channels."""
+    return next(iter(candidates(channels).values()))
 
 
 def in_pixels(model: Network, preset: str | Preset) -> dict:
