@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class InputError(ValueError):

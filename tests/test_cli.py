@@ -108,7 +108,7 @@ def refused(argv: list[str], capsys: pytest.CaptureFixture, tmp_path: Path) -> s
         (["--init", "xavier"], "choose one of torch, lecun"),
         (["--samples", "0"], "at least 1"),
         (["--epochs", "0"], "epochs is 0"),
-        (["--epochs", "ten"], "invalid int value"),
+        (["--epochs", "ten"], "'ten' is not a whole number"),
         (["--lr", "-1"], "positive"),
         (["--lr", "nan"], "not a number"),
         (["--steps", "0"], "at least one"),

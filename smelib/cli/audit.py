@@ -12,6 +12,12 @@ from smelib.cli.words import known_names, number, shape
 from smelib.errors import InputError
 from smelib.types import Protocol, Update
 
+EXAMPLE = """\
+example: what a client's answer wT to the weights w0 gives away
+  smelib audit --before w0.safetensors --after wT.safetensors --network cnn \\
+               --dataset-shape 1x28x28 --classes 10 --samples 4 --out found/
+"""
+
 
 def audit(args: argparse.Namespace) -> dict:
     """Invert an update of your own system: two weight files and what a server knows."""
@@ -40,6 +46,7 @@ def audit(args: argparse.Namespace) -> dict:
 
 def add_options(u: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    u.epilog = EXAMPLE
     u.add_argument("--before", required=True, help="the weights the server sent, w0")
     u.add_argument("--after", required=True, help="the weights the client sent back, wT")
     u.add_argument("--dataset-shape", required=True, help="one image, like 1x28x28")

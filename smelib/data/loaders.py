@@ -44,7 +44,7 @@ def _torchvision(kind: Kind) -> Callable[[Path | None, bool], Dataset]:
             vision.fetch(kind, folder)
         if found := vision.find_stored(kind, folder):
             return _read(vision.read_stored, kind, found)
-        raise _missing(kind.name, "let torchvision fetch it with download=True or --download")
+        raise _missing(kind.name, f"let torchvision fetch it once, {vision.how(kind)}")
 
     return load
 

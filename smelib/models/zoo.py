@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from smelib import seeds
-from smelib.errors import InputError, nearest
+from smelib.devices import afford
+from smelib.errors import InputError, nearest, whole
 from smelib.models.network import Network, wrap
 
 
@@ -42,8 +43,7 @@ def _build(
 ) -> Network:
     if init not in INITS:
         raise nearest("initialisation", init, list(INITS))
-    if classes < 2:
-        raise InputError(f"a classifier needs at least 2 classes, not {classes}.")
+    _fits(name, make, shape, classes)
     with torch.random.fork_rng(devices=[]):
         # The CPU's generator alone: torch.manual_seed would seed the GPUs' too.
         torch.default_generator.manual_seed(seeds.derive(seed, "weights"))
@@ -51,6 +51,50 @@ def _build(
         with torch.no_grad():
             INITS[init](body)
     return wrap(body, shape, classes, name=name)
+
+
+def channels_last(shape: tuple[int, int, int]) -> bool:
+    """Whether a shape looks like height, width, channels, which is not what a network takes."""
+    return shape[2] in (1, 3, 4) and shape[0] not in (1, 2, 3, 4)
+
+
+def sizes(shape: object, classes: object) -> tuple[tuple[int, int, int], int]:
+    """An image's shape and the number of classes, or a sentence about them."""
+    try:
+        c, h, w = (whole(side, "a side of the image") for side in shape)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError) and not isinstance(shape, str):
+            raise
+        raise InputError(
+            f"the images' shape is {shape!r}; give (channels, height, width), like (1, 28, 28)."
+        ) from None
+    if channels_last((c, h, w)):
+        raise InputError(
+            f"the images' shape is {(c, h, w)}, and the channels come first; "
+            f"did you mean {(w, c, h)}?"
+        )
+    return (c, h, w), whole(classes, "the number of classes", 2)
+
+
+def _fits(name: str, make: Callable[[], nn.Module], shape: tuple, classes: int) -> None:
+    """Refuse images that the layers do not take, and weights that no memory holds.
+
+    Tried on PyTorch's device without numbers, which takes neither memory nor time.
+    """
+    size = "×".join(map(str, shape))
+    try:
+        with torch.device("meta"):
+            body = make()
+        empty = [k for k, v in body.named_parameters() if v.numel() == 0]
+    except (RuntimeError, OverflowError, TypeError) as error:
+        empty = [str(error).splitlines()[0]]
+    if empty:
+        raise InputError(
+            f"the layers of {name!r} do not fit images of {size} ({empty[0]}); take larger images, "
+            "or 'mlp', which takes any size."
+        )
+    weights = sum(v.numel() * v.element_size() for v in body.parameters())
+    afford(4 * weights, f"a {name!r} for images of {size} and {classes:,} classes")
 
 
 def _flat(features: nn.Module, shape: tuple[int, int, int]) -> int:
@@ -63,6 +107,7 @@ def cnn(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """The paper's network: two 3×3 convolutions and two linear layers; wider for RGB images."""
+    shape, classes = sizes(shape, classes)
     a, b, hidden = (32, 64, 100) if shape[0] == 1 else (64, 128, 200)
 
     def make() -> nn.Module:
@@ -87,6 +132,7 @@ def mlp(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """Three linear layers with a thousand hidden units each."""
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         return nn.Sequential(
@@ -113,6 +159,7 @@ def lenet(
 
     `softmax=True` adds the softmax that the official SME code puts before the cross-entropy.
     """
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         features = nn.Sequential(
@@ -152,6 +199,7 @@ def resnet8(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """Three residual blocks (32, 64, 128 channels); batch-norm statistics stay frozen."""
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         features = nn.Sequential(
@@ -228,7 +276,8 @@ def vit(
     patch: int | None = None,
 ) -> Network:
     """A small vision transformer of APRIL's type A; one patch of the whole image by default."""
-    patch = patch or shape[1]
+    shape, classes = sizes(shape, classes)
+    patch = shape[1] if patch is None else whole(patch, "patch")
     if shape[1] % patch or shape[2] % patch:
         raise InputError(f"patches of {patch} pixels do not tile a {shape[1]}×{shape[2]} image.")
     return _build("vit", lambda: _ViT(shape, classes, patch, 384), shape, classes, init, seed)
