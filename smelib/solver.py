@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
 
 from smelib.compiling import differentiator
-from smelib.errors import InputError, nearest, whole
+from smelib.errors import InputError, finite, nearest, whole
 from smelib.objectives import Aux, Objective, Terms
 from smelib.types import Schedule, Stop, constant
 
@@ -85,6 +85,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("restarts", 1), ("snapshots", 0)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least))
+        finite(self.tolerance, "tolerance=")
         if self.keep not in ("last", "best"):
             raise InputError(f"keep={self.keep!r}: choose 'last' or 'best'.")
 

@@ -735,7 +735,11 @@ MODULES = {
             Mutant("(images[i], original) for", "(images[0], original) for", "one image for all"),
             Mutant("float(np.mean(psnrs))", "float(np.max(psnrs))", "the best stands for all"),
             Mutant("float(np.mean(ssims))", "float(np.median(ssims))", "median for mean"),
-            Mutant("or images.ndim != 4", "", "one image's channels are taken for images"),
+            Mutant(
+                'same_shape(images, originals, "[N, C, H, W]")',
+                "same_shape(images, originals)",
+                "one image's channels are taken for images",
+            ),
             Mutant(".detach().cpu().double()", ".detach().cpu()", "scores in single precision"),
         ),
     ),

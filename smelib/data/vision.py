@@ -42,7 +42,7 @@ def read_stored(kind: Kind, files: Sequence[Path]) -> Dataset:
     depth = len(Path(STORED[kind.name][0]).parts)
     held = _open(kind, files[0].parents[depth - 1], download=False)
     images, labels = np.asarray(held.data), np.asarray(held.targets)
-    if kind.name == "emnist":
+    if kind.name == "emnist" and images.ndim == 3:
         # EMNIST stores its pictures transposed, white on black.
         images = 255 - images.transpose(0, 2, 1)
     return kind.dataset(images, labels, source=f"torchvision's {kind.name!r}")
