@@ -6,6 +6,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
@@ -30,6 +31,14 @@ WAYS = {
     "from the update",
 }
 """How to get what an argument should have been, by its type."""
+
+
+FUNCTIONS = {
+    "Defence": "update, generator",
+    "Make": "model, update, labels",
+    "Schedule": "step, steps",
+}
+"""What a function takes that is an argument itself."""
 
 
 class InputError(ValueError):
@@ -124,9 +133,17 @@ def checked(function: Function) -> Function:
             parameter = signature.parameters[name]
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
                 _look(name, value, str(parameter.annotation))
+        _together(given)
         return function(*args, **options)
 
     return asked
+
+
+def check_fields(record: object) -> None:
+    """Refuse a dataclass's numbers, switches and functions that are none; whole ones do it."""
+    for field in fields(record):
+        if field.type != "int":
+            _look(field.name, getattr(record, field.name), str(field.type))
 
 
 def _look(name: str, value: object, annotation: str) -> None:
@@ -145,17 +162,48 @@ def _look(name: str, value: object, annotation: str) -> None:
         _labels(value)
     elif kind == "float":
         finite(value, what)
-    elif kind == "int":
-        whole(value, what, 0)
+    elif kind == "int" and name != "seed":  # which says itself what it may be
+        whole(value, what, {"rounds": 0, "classes": 2}.get(name, 1))
+    elif kind == "bool" and not type(value).__name__.startswith("bool"):
+        raise InputError(f"{what} is {_brief(value)}; write True or False.")
     elif kind == "Params":
         _params(value, what)
-    elif kind in ("Defence", "Make") and not callable(value):
-        raise InputError(f"{what} is {_brief(value)}; give a function.")
+    elif kind in FUNCTIONS:
+        _function(value, what, FUNCTIONS[kind])
     elif kind in WAYS:
         if not _is(value, kind):
-            raise InputError(f"{what} is {_brief(value)} and not a {kind}; {WAYS[kind]}.")
+            raise InputError(f"{what} is {_brief(value)} and not {_a(kind)}; {WAYS[kind]}.")
         if kind == "Client":
             _client(value, what)
+
+
+def _together(given: Mapping[str, object]) -> None:
+    """Refuse a client's labels and weights that are not the model's."""
+    model, client, before = (given.get(k) for k in ("model", "client", "before"))
+    if client is not None and len(client) and not client.labels.is_floating_point():
+        highest = int(client.labels.max())
+        if highest >= model.classes:
+            raise InputError(
+                f"the client has the label {highest}, and the network has classes "
+                f"0..{model.classes - 1}; build it for client.classes."
+            )
+    if before is not None and (missing := sorted(model.trainable - set(before))):
+        raise InputError(
+            f"before= lacks the network's weight {missing[0]!r}; give {WAYS['Params']}."
+        )
+
+
+def _function(value: object, what: str, takes: str) -> None:
+    try:
+        fits = callable(value)
+        if fits:
+            inspect.signature(value).bind(*takes.split(", "))
+    except TypeError:
+        fits = False
+    except ValueError:  # a built-in function that does not say what it takes
+        return
+    if not fits:
+        raise InputError(f"{what} is {_brief(value)}; give a function of ({takes}).")
 
 
 def _is(value: object, kind: str) -> bool:
@@ -169,7 +217,11 @@ def _brief(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     bare = "bare " if _is(value, "Module") else ""
-    return f"a {bare}{type(value).__name__}"
+    return _a(bare + type(value).__name__)
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIOUaeio' else 'a'} {noun}"
 
 
 def _labels(value: object) -> None:

@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -287,69 +285,3 @@ def test_trying_a_network_draws_no_number_and_takes_no_memory() -> None:
         smelib.models.mlp((1, 28, 28), 10**12)
     smelib.models.cnn((1, 28, 28), 10)
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-# Processes: pipes and signals
-
-
-def started(*words: str, **options: object) -> subprocess.Popen:
-    command = [sys.executable, "-m", "smelib.cli", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": FRESH}
-    return subprocess.Popen(command, **{**pipes, **options})
-
-
-COMMANDS = {
-    "help": ["--help"],
-    "version": ["--version"],
-    "attack's help": ["attack", "--help"],
-    "attack": [*QUICK],
-    "attack, JSON": [*QUICK, "--json"],
-    "scoreboard": ["scoreboard"],
-    "reproduce's help": ["reproduce", "--help"],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at_once", ["", "1"])
-@pytest.mark.parametrize("name", COMMANDS)
-def test_nobody_listens(name: str, at_once: str) -> None:
-    """`smelib … | true`: no traceback, and the exit code of a command that SIGPIPE ended."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = started(*COMMANDS[name], stdout=writer, env={**FRESH, "PYTHONUNBUFFERED": at_once})
-    os.close(writer)
-    error = process.communicate(timeout=120)[1]
-    assert "Traceback" not in error
-    assert "Exception" not in error
-    assert "BrokenPipe" not in error
-    assert process.returncode == 141
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("at_once", ["", "1"])
-@pytest.mark.parametrize("name", COMMANDS)
-def test_standard_output_is_a_full_disk(name: str, at_once: str) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = started(*COMMANDS[name], stdout=full, env={**FRESH, "PYTHONUNBUFFERED": at_once})
-        error = process.communicate(timeout=120)[1]
-    assert error.startswith("smelib: standard output")
-    assert error.endswith(": No space left on device.\n")
-    assert error.count("\n") == 1
-    assert process.returncode == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.15, 0.3, 0.6, 1.0, 1.5])
-def test_ctrl_c_while_starting(tmp_path: Path, delay: float) -> None:
-    """At any moment of the imports: a sentence and 130; what is before `main` is Python's own."""
-    out = tmp_path / "out"
-    process = started("attack", "--steps", "100000", "--out", str(out), "--restarts", "2")
-    time.sleep(delay)
-    process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=120)[1]
-    if "smelib" not in error and "Traceback" in error:
-        pytest.skip("before the first line of smelib")
-    assert process.returncode == 130, error
-    assert "Traceback" not in error
-    assert [x for x in error.splitlines() if x.startswith("smelib: interrupted")]

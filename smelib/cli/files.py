@@ -46,7 +46,9 @@ def room_for(out: str | None, size: int = 2**16) -> None:
         if blocked := [name for name in FILES if (folder / name).is_dir()]:
             raise InputError(f"--out {out!r} has a folder called {blocked[0]}; name another.")
         with _scratch(place) as scratch:
-            (scratch / "probe").write_bytes(bytes(2**12))
+            room = scratch / "new" / folder.absolute().relative_to(place)
+            room.mkdir(parents=True)
+            (room / FILES[0]).write_bytes(bytes(2**12))
         free = shutil.disk_usage(place).free
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):

@@ -20,7 +20,7 @@ def data_root(root: str | os.PathLike | None = None) -> Path | None:
         return None
     try:
         return Path(given).expanduser().resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
+    except (OSError, RuntimeError, ValueError, TypeError):
         raise InputError(
             f"the data root {str(given)!r} does not exist; check root= or SMELIB_DATA."
         ) from None

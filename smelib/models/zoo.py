@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from smelib import seeds
 from smelib.devices import afford
-from smelib.errors import InputError, nearest, whole
+from smelib.errors import InputError, checked, nearest, whole
 from smelib.models.network import Network, wrap
 
 
@@ -41,7 +41,7 @@ def _build(
     init: str,
     seed: int,
 ) -> Network:
-    if init not in INITS:
+    if not isinstance(init, str) or init not in INITS:
         raise nearest("initialisation", init, list(INITS))
     _fits(name, make, shape, classes)
     with torch.random.fork_rng(devices=[]):
@@ -103,6 +103,7 @@ def _flat(features: nn.Module, shape: tuple[int, int, int]) -> int:
         return features(torch.zeros(1, *shape)).numel()
 
 
+@checked
 def cnn(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
@@ -128,6 +129,7 @@ def cnn(
     return _build("cnn", make, shape, classes, init, seed)
 
 
+@checked
 def mlp(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
@@ -147,6 +149,7 @@ def mlp(
     return _build("mlp", make, shape, classes, init, seed)
 
 
+@checked
 def lenet(
     shape: tuple[int, int, int],
     classes: int,
@@ -195,6 +198,7 @@ class _Block(nn.Module):
         return (y + self.norm3(self.shortcut(x))).relu()
 
 
+@checked
 def resnet8(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
@@ -267,6 +271,7 @@ class _ViT(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
+@checked
 def vit(
     shape: tuple[int, int, int],
     classes: int,
@@ -294,6 +299,6 @@ NETWORKS: dict[str, Callable[..., Network]] = {
 
 def build(name: str, shape: tuple[int, int, int], classes: int, **options: object) -> Network:
     """A network by name, for the command line."""
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise nearest("network", name, list(NETWORKS))
     return NETWORKS[name](shape, classes, **options)
