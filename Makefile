@@ -85,7 +85,7 @@ reproduce: $(STAMP) ## a table of the paper: make reproduce TABLE=main DATA=fold
 	@$(BIN)/smelib reproduce "$(TABLE)" --data-root "$(DATA)"
 
 scoreboard: $(STAMP) ## the paper's numbers beside ours: writes book/scoreboard.md
-	@$(BIN)/smelib scoreboard
+	@$(BIN)/smelib scoreboard --write
 
 repository: $(STAMP) ## after forking: make repository URL=https://github.com/you/your-fork
 	@$(BIN)/python book/repository.py $(URL)

@@ -6,6 +6,7 @@ the client's `Protocol`. None can reach the client's images.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +17,8 @@ import torch
 from torch import Tensor
 
 from smelib import objectives, seeds
-from smelib.devices import pick_device
-from smelib.errors import InputError
+from smelib.devices import afford, pick_device
+from smelib.errors import InputError, checked
 from smelib.models import Network
 from smelib.objectives import Aux, Objective
 from smelib.pairing import match
@@ -32,6 +33,7 @@ Make: TypeAlias = Callable[[Network, Update, Tensor | None], Objective]
 """What makes an attack's objective of what the adversary sees: the network, the update, labels."""
 
 
+@checked
 def reconstruct(
     model: Network,
     update: Update,
@@ -91,6 +93,9 @@ def _starts(model: Network, update: Update, recipe: Recipe, options: Options) ->
     others = seeds.generator(options.seed, "unknowns")
     copies = () if recipe.epochs is None else (recipe.epochs,)
     shape = (*copies, update.samples, *model.shape)
+    # An image, its gradient, Adam's moments and the states to go back to; the history's columns.
+    numbers = options.restarts * (8 * math.prod(shape) + 3 * options.steps)
+    afford(numbers * like.element_size(), f"{options.restarts} × {options.steps} steps on {shape}")
     found = []
     for _ in range(options.restarts):
         images = torch.randn(shape, generator=noise, dtype=like.dtype).to(like.device)
@@ -111,11 +116,7 @@ def _normalised(model: Network, bounds: dict[str, tuple], start: Aux) -> dict[st
 
 
 def _answer(
-    model: Network,
-    labels: Tensor | None,
-    recipe: Recipe,
-    solutions: list[Solution],
-    batched: bool,
+    model: Network, labels: Tensor | None, recipe: Recipe, solutions: list[Solution], batched: bool
 ) -> Reconstruction:
     """The restart with the lowest loss, as pictures."""
     losses = torch.cat([s.loss for s in solutions]).cpu()
@@ -131,7 +132,7 @@ def _answer(
             f"the loss turned NaN before step {best.steps}; returning the last good state. Lower "
             "the learning rate, or check the update's weights.",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
     def picture(z: Tensor) -> Tensor:
@@ -155,13 +156,9 @@ def _answer(
     )
 
 
+@checked
 def dlg(
-    model: Network,
-    update: Update,
-    labels: Tensor | None = None,
-    *,
-    lr: float,
-    **options: object,
+    model: Network, update: Update, labels: Tensor | None = None, *, lr: float, **options: object
 ) -> Reconstruction:
     """Deep Leakage from Gradients: L-BFGS on the Euclidean distance of gradients.  [Zhu19]
 
@@ -187,6 +184,7 @@ def dlg(
     )
 
 
+@checked
 def ig(
     model: Network,
     update: Update,
@@ -207,6 +205,7 @@ def ig(
     return reconstruct(model, update, labels, loss, how.recipe(), given, name="IG")
 
 
+@checked
 def sme(
     model: Network,
     update: Update,
@@ -238,6 +237,7 @@ def merge_epochs(z: Tensor) -> Tensor:
     return torch.stack(aligned).mean(dim=0)
 
 
+@checked
 def dlfa(
     model: Network,
     update: Update,

@@ -15,7 +15,7 @@ from smelib import params as P
 from smelib import seeds
 from smelib.data import Client
 from smelib.defences import Defence, none
-from smelib.errors import InputError
+from smelib.errors import InputError, checked
 from smelib.models import Network
 from smelib.types import Params, Protocol, Update
 
@@ -80,6 +80,7 @@ def move(
     return (slope if factor == 1 else P.scale(slope, factor)), memory
 
 
+@checked
 def local_path(
     model: Network,
     client: Client,
@@ -107,6 +108,7 @@ def local_path(
         yield weights
 
 
+@checked
 def local_update(
     model: Network,
     client: Client,
@@ -127,6 +129,7 @@ def local_update(
     return defence(Update(first, last, len(client)), seeds.generator(seed, "defence"))
 
 
+@checked
 def average(updates: Sequence[Update]) -> Params:
     """The server's new weights: the clients' weights averaged by sample count.  [McMahan17]"""
     if not updates:
@@ -143,6 +146,7 @@ class Round:
     after: Params
 
 
+@checked
 def fedavg(
     model: Network,
     clients: Sequence[Client],
@@ -171,6 +175,7 @@ def fedavg(
         yield Round(reporters, updates, weights)
 
 
+@checked
 def accuracy(model: Network, weights: Params, client: Client, *, chunk: int = 500) -> float:
     """The share of a client's images that these weights classify correctly."""
     model = model.like(weights)

@@ -8,11 +8,12 @@ from torch.nn.functional import cross_entropy
 
 from smelib import params as P
 from smelib import seeds
-from smelib.errors import InputError, nearest
+from smelib.errors import InputError, checked, nearest
 from smelib.models import Network
 from smelib.types import Protocol, Update
 
 
+@checked
 def idlg(model: Network, update: Update) -> int:
     """The label of a single sample: the only negative entry of the last bias's gradient.  [Zhao20]
 
@@ -63,6 +64,7 @@ def _statistics(model: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, T
     return p.cpu(), seen[0].sum(dim=-1).mean().cpu()
 
 
+@checked
 def counts(
     model: Network,
     update: Update,
@@ -117,6 +119,7 @@ def _round_to_total(estimate: Tensor, total: int) -> Tensor:
     return whole
 
 
+@checked
 def recover(
     model: Network,
     update: Update,

@@ -9,7 +9,7 @@ import numpy as np
 from skimage.metrics import structural_similarity
 from torch import Tensor
 
-from smelib.errors import InputError
+from smelib.errors import same_shape
 from smelib.pairing import match
 
 
@@ -36,11 +36,7 @@ def psnr(image: Tensor, original: Tensor) -> float:
 
     Infinite for two identical images.
     """
-    if image.shape != original.shape:
-        raise InputError(
-            f"the image is {tuple(image.shape)} and the original {tuple(original.shape)}; "
-            "both must have the same shape."
-        )
+    same_shape(image, original)
     a, b = _on_host(image, original)
     return float(-10 * (a - b).square().mean().log10())
 
@@ -51,11 +47,7 @@ def ssim(image: Tensor, original: Tensor) -> float:
     The window is 7×7 pixels, and in smaller images the largest odd size that fits. With a side
     under 3 pixels no window has a variance, and the answer is NaN.
     """
-    if image.shape != original.shape or image.ndim != 3:
-        raise InputError(
-            f"the image is {tuple(image.shape)} and the original {tuple(original.shape)}; "
-            "both must be [C, H, W]."
-        )
+    same_shape(image, original, "[C, H, W]")
     side = min(7, *image.shape[1:])
     if side < 3:
         return math.nan
@@ -66,11 +58,7 @@ def ssim(image: Tensor, original: Tensor) -> float:
 
 def evaluate(images: Tensor, originals: Tensor) -> Evaluation:
     """Pair reconstructions with originals (linear sum assignment on MSE) and score each pair."""
-    if images.shape != originals.shape or images.ndim != 4 or len(images) == 0:
-        raise InputError(
-            f"{tuple(images.shape)} reconstructions cannot be compared with "
-            f"{tuple(originals.shape)} originals; both must be [N, C, H, W], with N at least 1."
-        )
+    same_shape(images, originals, "[N, C, H, W]")
     order = match(images, originals)
     pairs = [(images[i], original) for i, original in zip(order, originals, strict=True)]
     psnrs, ssims = [psnr(*p) for p in pairs], [ssim(*p) for p in pairs]

@@ -16,6 +16,8 @@ def match(images: Tensor, originals: Tensor) -> np.ndarray:
     Both are `[N, ...]` with images of one shape; more images than originals are allowed, and the
     ones left over belong to nobody.
     """
+    if not all(isinstance(x, Tensor) for x in (images, originals)):
+        raise InputError("images and originals are tensors [N, C, H, W]; use torch.as_tensor(…).")
     if images.shape[1:] != originals.shape[1:]:
         raise InputError(
             f"images of shape {tuple(images.shape[1:])} cannot be paired with originals of shape "

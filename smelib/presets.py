@@ -47,7 +47,7 @@ def preset(given: str | Preset) -> Preset:
     """A preset by name, or your own."""
     if isinstance(given, Preset):
         return given
-    if given not in PRESETS:
+    if not isinstance(given, str) or given not in PRESETS:
         raise nearest("preset", given, PRESETS)
     return PRESETS[given]
 

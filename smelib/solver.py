@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
 
 from smelib.compiling import differentiator
-from smelib.errors import InputError, nearest, whole
+from smelib.errors import InputError, check_fields, nearest, whole
 from smelib.objectives import Aux, Objective, Terms
 from smelib.types import Schedule, Stop, constant
 
@@ -85,6 +85,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, least in (("steps", 1), ("restarts", 1), ("snapshots", 0)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least))
+        check_fields(self)
         if self.keep not in ("last", "best"):
             raise InputError(f"keep={self.keep!r}: choose 'last' or 'best'.")
 
@@ -279,7 +280,8 @@ def _over_restarts(objective: Objective, restarts: int) -> Objective:
 
 def _evenly(steps: int, count: int) -> list[int]:
     """`count` step numbers from 0, spread over the run; the end state is added as the last."""
-    return sorted({steps * i // (count - 1) for i in range(count - 1)}) if count > 1 else []
+    pieces = min(count - 1, steps)
+    return sorted({steps * i // pieces for i in range(pieces)})
 
 
 def _finite(state: dict[str, Tensor]) -> Tensor:

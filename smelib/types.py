@@ -12,7 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from smelib.errors import InputError, nearest, same_layout, whole
+from smelib.errors import InputError, check_fields, nearest, same_layout, whole
 
 Params: TypeAlias = dict[str, Tensor]
 """Named weights, in the order in which the network uses them."""
@@ -106,6 +106,7 @@ class Protocol:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
             object.__setattr__(self, name, whole(getattr(self, name), name))
+        check_fields(self)
         if not (self.lr > 0 and math.isfinite(self.lr)):
             raise InputError(f"the learning rate is {self.lr!r}; it must be positive and finite.")
         if self.optimiser not in OPTIMISERS:

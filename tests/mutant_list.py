@@ -321,7 +321,7 @@ MODULES = {
                 "in_dims=(0, 0, None)", "in_dims=(0, None, None)", "restarts share their unknowns"
             ),
             Mutant(
-                "steps * i // (count - 1)", "steps * i // count", "snapshots crowd at the start"
+                "steps * i // pieces", "steps * i // (pieces + 1)", "snapshots crowd at the start"
             ),
             Mutant(
                 ".view(len(v), -1).all(dim=1)",
@@ -693,9 +693,7 @@ MODULES = {
                 'if batch_norm == "frozen":',
                 "frozen and batch are swapped",
             ),
-            Mutant(
-                "shape[2] in CHANNELS and", "shape[2] in CHANNELS or", "every image is height first"
-            ),
+            Mutant("in (1, 3, 4) and", "in (1, 3, 4) or", "every image is height first"),
             Mutant(
                 "scores.shape != (2, network.classes)",
                 "scores.shape[0] != 2",
@@ -750,7 +748,11 @@ MODULES = {
             Mutant("(images[i], original) for", "(images[0], original) for", "one image for all"),
             Mutant("float(np.mean(psnrs))", "float(np.max(psnrs))", "the best stands for all"),
             Mutant("float(np.mean(ssims))", "float(np.median(ssims))", "median for mean"),
-            Mutant("or images.ndim != 4", "", "one image's channels are taken for images"),
+            Mutant(
+                'same_shape(images, originals, "[N, C, H, W]")',
+                "same_shape(images, originals)",
+                "one image's channels are taken for images",
+            ),
             Mutant(".detach().cpu().double()", ".detach().cpu()", "scores in single precision"),
         ),
     ),

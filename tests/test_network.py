@@ -477,7 +477,7 @@ class Pair(Rounded):
 @pytest.mark.parametrize(
     ("body", "shape", "classes", "message"),
     [
-        (nn.Linear(36, 4), (6, 6, 1), 4, r"write \(1, 6, 6\), as 1x6x6"),
+        (nn.Linear(36, 4), (6, 6, 1), 4, r"did you mean \(1, 6, 6\)"),
         (nn.Sequential(nn.Flatten(), nn.Linear(36, 4)), (1, 6, 7), 4, "cannot take images"),
         (nn.Sequential(nn.Flatten(), nn.Linear(36, 4)), (1, 6, 6), 5, r"\(2, 4\) for two images"),
         (Pair(), (1, 6, 6), 4, "the scores alone"),

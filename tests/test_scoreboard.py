@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -218,12 +220,28 @@ def test_one_reading_counts_every_number_once(tmp_path: Path) -> None:
     assert scoreboard.one_reading(scoreboard.cells(tmp_path))["differs"] == 0
 
 
-def test_the_command_writes_the_page_and_prints_the_counts(
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f): f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
+
+
+def test_the_command_prints_the_counts_and_changes_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    measured(tmp_path, "sme", 30.0, 31.0)
+    before = contents(tmp_path)
+    page = tmp_path / "page.md"
+    assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(page)]) == 0
+    assert re.search(r"^all +0 +0 +202 +2 +3$", capsys.readouterr().out, re.M)
+    assert contents(tmp_path) == before
+
+
+def test_told_to_the_command_writes_the_page_and_the_manifest(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     measured(tmp_path, "sme", 30.0, 31.0)
     page = tmp_path / "page.md"
-    assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(page)]) == 0
+    words = ["scoreboard", "--out", str(tmp_path), "--page", str(page), "--write"]
+    assert cli.main(words) == 0
     said = capsys.readouterr().out
     assert re.search(r"^all +0 +0 +202 +2 +3$", said, re.M), said
     text = page.read_text()
@@ -231,21 +249,62 @@ def test_the_command_writes_the_page_and_prints_the_counts(
     assert text.count("<tr") == 1 + 207
     assert "http" not in text, "the page needs no network"
     assert json.loads((tmp_path / "manifest.json").read_text())["tables"]["main"]["lines"] == 2
+    assert cli.main(words) == 0, "a page of ours is written anew"
+    assert not [f for f in tmp_path.iterdir() if f.name.startswith((".page", ".manifest"))]
 
 
-def test_a_folder_with_a_typo_leaves_the_page_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture
+def test_the_book_s_own_page_is_known_as_ours() -> None:
+    page = Path(__file__).resolve().parents[1] / "book" / "scoreboard.md"
+    assert page.read_text("utf-8").startswith(scoreboard.TITLE)
+
+
+@pytest.mark.parametrize(
+    ("folder", "page", "message"),
+    [
+        ("resluts", "page.md", "there is no such folder"),
+        ("foreign", "page.md", "holds no results"),
+        ("ours", "notes.md", "is not a scoreboard"),
+        ("ours", "foreign", "is a folder"),
+        ("ours", "none/page.md", "there is no folder"),
+    ],
+)
+def test_nothing_is_written_in_a_folder_that_is_not_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture, folder: str, page: str, message: str
 ) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("as it was")
-    assert cli.main(["scoreboard", "--out", str(tmp_path / "resluts"), "--page", str(page)]) == 2
-    assert "there is no such folder" in capsys.readouterr().err
-    assert page.read_text() == "as it was"
+    measured(tmp_path / "ours", "sme", 30.0)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "main.csv").write_text("name,price\n")
+    (tmp_path / "foreign" / "manifest.json").write_text('{"name": "an app"}')
+    (tmp_path / "notes.md").write_text("my notes")
+    before = contents(tmp_path)
+    words = ["--out", str(tmp_path / folder), "--page", str(tmp_path / page), "--write"]
+    assert cli.main(["scoreboard", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert contents(tmp_path) == before
 
 
-def test_a_page_that_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture) -> None:
-    assert cli.main(["scoreboard", "--page", "/no/such/folder/page.md"]) == 2
-    assert capsys.readouterr().err.startswith("smelib: ")
+@pytest.mark.parametrize("fails", ["write_text", "replace"])
+def test_a_manifest_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    measured(tmp_path, "sme", 30.0)
+    provenance.write_manifest(tmp_path)
+    before = contents(tmp_path)
+
+    def half(self: Path, text: str, *_: object, **__: object) -> None:
+        self.write_bytes(text.encode()[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def never(*_: object) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    if fails == "replace":
+        monkeypatch.setattr(os, "replace", never)
+    else:
+        monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match=r"space|denied"):
+        provenance.write_manifest(tmp_path)
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.slow

@@ -28,8 +28,15 @@ def fitted(body: nn.Module, given: Weights, what: str) -> tuple[Params, dict[str
     if isinstance(given, list):
         names = _in_order(state, wanted, [tuple(v.shape) for v in given], what)
         return dict(zip(names, given, strict=True)), {f"array {i}": n for i, n in enumerate(names)}
+    if not given:
+        raise InputError(f"{what} holds no weights.")
     if wanted <= set(given):
         return given, {}
+    if missing := sorted(wanted - set(given)) if 2 * len(wanted & set(given)) > len(wanted) else []:
+        raise InputError(
+            f"{what} lacks {', '.join(missing[:4])}{' and others' if len(missing) > 4 else ''}, "
+            "which the network has; is it another network's?"
+        )
     bare = _without_prefixes(given, wanted)
     if bare is not None:
         return {new: given[old] for old, new in bare.items()}, bare

@@ -76,10 +76,7 @@ def search(
     models: dict[str, Network],
     update: Update,
     labels: Callable[[Network], Tensor],
-    *,
-    seed: int,
-    device: str,
-    progress: bool | None,
+    **options: object,
 ) -> Search:
     """The normalisation that explains the update best, by SME's own mismatch.
 
@@ -96,9 +93,7 @@ def search(
                 update,
                 labels(models[name]),
                 **given,
-                seed=seed,
-                device=device,
-                progress=progress,
+                **options,
             )
             found[name] = tried.similarity
         return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from smelib.auditing.traces import Traces
-from smelib.types import Reconstruction
+from smelib.types import Reconstruction, Update
 
 # From the runs of benchmarks/audit.py: see `results/audit.json`.
 RECOVERED, PARTLY = 0.03, 0.12  # the mismatch up to which pictures were recovered, or partly
@@ -21,8 +21,9 @@ class Report:
     """What the server can rebuild of an update, and what was assumed on the way.
 
     `agreement` is the mean PSNR between the pictures of two independent starts, in decibels.
-    `tried` has the mismatch that each normalisation leaves, where one was searched for; `renamed`
-    which of the given weights became which of the network's, where their names differ.
+    `update` is the one attacked, under the network's own names. `tried` has the mismatch that each
+    normalisation leaves, where one was searched for; `renamed` which of the given weights became
+    which of the network's, where their names differ.
     """
 
     found: Reconstruction
@@ -31,6 +32,7 @@ class Report:
     traces: Traces
     warnings: list[str]
     assumed: list[str]
+    update: Update
     tried: dict[str, float] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
 

@@ -70,12 +70,14 @@ def traces(model: Network, update: Update) -> Traces:
         distinct=len(largest.float().unique()) / max(1, len(largest)),
         still=sum(float((v == 0).sum()) for v in layers) / sum(map(len, layers)),
         norm=math.sqrt(float(P.dot(moved, moved))),
-        statistics_moved=any(
-            not torch.equal(update.before[k], update.after[k])
-            for k in update.before
-            if k.rpartition(".")[2] in STATISTICS
-        ),
+        statistics_moved=statistics_moved(update),
     )
+
+
+def statistics_moved(update: Update) -> bool:
+    """Whether batch norm's running statistics changed, as they do in train mode."""
+    kept = [k for k in update.before if k.rpartition(".")[2] in STATISTICS]
+    return any(not torch.equal(update.before[k], update.after[k]) for k in kept)
 
 
 def _alike(values: Tensor) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
-from smelib.cli.inverting import say
-from smelib.cli.parser import parser
-from smelib.devices import keep_freed_memory
 from smelib.errors import InputError
+
+OUT_OF_MEMORY = ("can't allocate", "out of memory", "not enough memory")
 
 
 def in_sentences(program: str, work: Callable[[], int]) -> int:
@@ -18,20 +19,63 @@ def in_sentences(program: str, work: Callable[[], int]) -> int:
         return work()
     except (InputError, FloatingPointError) as error:
         said = str(error)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        said = f"{error.filename or 'a file'}: {error.strerror or error}."
-    print(f"{program}: {said}", file=sys.stderr)
+        said = f"{error.filename or 'standard output, or a file'}: {error.strerror or error}."
+    except (MemoryError, RuntimeError) as error:
+        words = str(error).lower()
+        if isinstance(error, RuntimeError) and not any(m in words for m in OUT_OF_MEMORY):
+            raise
+        said = "there is not enough memory for this; take fewer samples or restarts."
+    print(f"{program}: {' '.join(said.split())}", file=sys.stderr)
     return 2
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command of the command line."""
-    args = parser().parse_args(argv)
-    keep_freed_memory()
-    return in_sentences("smelib", lambda: _obey(args))
+    try:
+        try:
+            return in_sentences("smelib", lambda: _obey(argv))
+        finally:
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
+    except KeyboardInterrupt:
+        print("smelib: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        _silence()
+        return 128 + 13  # as a command that SIGPIPE ended: `smelib … | head` is no error
+    except OSError as error:  # standard output is a file on a full disk
+        _silence()
+        print(f"smelib: standard output: {error.strerror or error}.", file=sys.stderr)
+        return 2
 
 
-def _obey(args: argparse.Namespace) -> int:
+def _silence() -> None:
+    """Let nothing more be said: what is left in a buffer would fail again when Python ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+        return
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _obey(argv: list[str] | None) -> int:
+    with _leaving_at_ctrl_c():  # imports torch, which may turn an interruption into anything
+        from smelib.cli.parser import parser
+
+        if hasattr(sys.stdout, "reconfigure"):  # a folder's name may not be text
+            sys.stdout.reconfigure(errors="backslashreplace")
+        args = parser().parse_args(argv)
+        from smelib.cli.files import NotWrittenError
+        from smelib.cli.inverting import say
+        from smelib.devices import keep_freed_memory, use_free_threads
+
+        keep_freed_memory()
+        use_free_threads()
     try:
         result = args.run(args)
     except KeyboardInterrupt:
@@ -40,7 +84,38 @@ def _obey(args: argparse.Namespace) -> int:
         said = f"; {kept}" if args.command == "reproduce" else f" {lost}"
         print(f"smelib: interrupted{said}.", file=sys.stderr)
         return 130
+    except NotWrittenError as error:
+        say(error.result, args.json, None)
+        raise
     if isinstance(result, int):
         return result
     say(result, args.json, args.out)
+    if result["stopped"] == "interrupted":
+        print(f"smelib: interrupted after {result['steps']} steps.", file=sys.stderr)
+        return 130
     return 0
+
+
+@contextmanager
+def _leaving_at_ctrl_c() -> Iterator[None]:
+    """While the command starts, Ctrl-C ends it at once, with a sentence; nothing is under way.
+
+    Where it is ignored on purpose, as for a command in the background of a script, it stays so.
+    """
+
+    def leave(*_: object) -> None:
+        os.write(2, b"smelib: interrupted while starting; nothing was written.\n")
+        os._exit(130)
+
+    try:
+        before = signal.getsignal(signal.SIGINT)
+        heard = before is signal.default_int_handler
+        if heard:
+            signal.signal(signal.SIGINT, leave)
+    except ValueError:  # not the main thread, which alone hears signals
+        heard = False
+    try:
+        yield
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from smelib import data, models
-from smelib.cli.files import write
+from smelib.cli.files import room_for, write
 from smelib.cli.inverting import invert, labels_of, options, result_of
 from smelib.cli.words import known_names, number
 from smelib.errors import InputError
@@ -14,13 +14,25 @@ from smelib.federated import local_update
 from smelib.metrics import evaluate
 from smelib.types import Protocol
 
+MOST_STEPS = 10**7
+EXAMPLE = """\
+example: four digits, five local epochs, the pictures in found/
+  smelib attack --samples 4 --epochs 5 --out found/
+"""
+
 
 def attack(args: argparse.Namespace) -> dict:
     """Play client and adversary: draw a client, train it, invert its update, score the result."""
     known_names(args)
     if args.samples < 1:
         raise InputError(f"--samples {args.samples}: a client needs at least 1.")
-    protocol = Protocol(args.epochs, args.batch_size or args.samples, args.lr)
+    batch = args.samples if args.batch_size is None else args.batch_size
+    protocol = Protocol(args.epochs, batch, args.lr)
+    if protocol.steps(args.samples) > MOST_STEPS:
+        raise InputError(
+            f"--epochs {args.epochs} with these batches makes {protocol.steps(args.samples):,} "
+            f"local steps, which take days; up to {MOST_STEPS:,} are run here."
+        )
     chosen = options(args)
     client = data.client(
         args.dataset,
@@ -32,6 +44,7 @@ def attack(args: argparse.Namespace) -> dict:
     )
     model = models.build(args.network, client.shape, client.classes, init=args.init, seed=args.seed)
     update = local_update(model, client, protocol, seed=args.seed)
+    room_for(args.out, 2 * sum(v.numel() * v.element_size() for v in update.before.values()))
     # Sorted: an adversary who knows the labels knows no order, and `audit` finds the same images.
     in_order = ",".join(map(str, client.labels.sort().values.tolist()))
     given = in_order if args.labels == "known" else args.labels
@@ -54,12 +67,15 @@ def attack(args: argparse.Namespace) -> dict:
     if args.out:
         shape = "x".join(map(str, client.shape))
         notes = {"network": args.network, "shape": shape, "classes": str(client.classes)}
+        for name in ("mean", "std"):
+            notes[name] = ",".join(map(repr, getattr(model, name)))
         write(Path(args.out), update, found, result, notes)
     return result
 
 
 def add_options(a: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    a.epilog = EXAMPLE
     a.add_argument("--dataset", default="mnist", help=f"one of {', '.join(data.LOADERS)}")
     a.add_argument("--epochs", type=int, default=10, help="local epochs E (10)")
     a.add_argument("--samples", type=int, default=10, help="the client's images N (10)")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+from textwrap import fill
 
 import torch
 
 from smelib import attacks, labels, models, presets
+from smelib.devices import afford
 from smelib.errors import InputError, nearest
 from smelib.types import Protocol, Reconstruction, Stop, Update
 from smelib.version import __version__
@@ -17,10 +20,11 @@ def labels_of(
     given: str, model: models.Network, update: Update, protocol: Protocol | None, seed: int
 ) -> torch.Tensor:
     """Labels typed as a list, or recovered from the update."""
+    afford(update.samples * (8 + 4 * math.prod(model.shape)), f"{update.samples} images")
     if given != "recovered":
         try:
             typed = torch.tensor([int(part) for part in given.split(",")])
-        except ValueError:
+        except (ValueError, RuntimeError, OverflowError):
             raise InputError(
                 f"--labels {given!r}: write 'recovered' or a list like 3,1,4."
             ) from None
@@ -46,7 +50,10 @@ def invert(
         extra = {"protocol": protocol} if method == "dlfa" else {"lr": protocol.lr}
     if method == "dlg" and protocol.steps(update.samples) != 1:
         raise InputError("dlg inverts a single step: use --epochs 1 and --batch-size >= --samples.")
-    return attacks.ATTACKS[method](model, update, known, **extra, **options)
+    found = attacks.ATTACKS[method](model, update, known, **extra, **options)
+    if found.stopped is Stop.INTERRUPTED and found.steps == 0:
+        raise KeyboardInterrupt
+    return found
 
 
 def options(args: argparse.Namespace) -> dict:
@@ -83,6 +90,7 @@ def result_of(
         "alpha": found.alpha,
         "seconds": round(found.seconds, 3),
         "device": found.device,
+        "threads": torch.get_num_threads(),
         "labels": found.labels.tolist(),
         "stopped": found.stopped.value,
         "version": __version__,
@@ -95,11 +103,17 @@ def say(result: dict, as_json: bool, out: str | None) -> None:
         print(json.dumps(result))
         return
     where = f"{result['method'].upper()} on {result['samples']} images, {result['steps']} steps"
-    print(f"{where} in {result['seconds']:.1f} s on {result['device']}")
+    threads = f", {result['threads']} thread{'s' if result['threads'] > 1 else ''}"
+    on = result["device"] + (threads if result["device"] == "cpu" else "")
+    print(f"{where} in {result['seconds']:.1f} s on {on}")
     if "psnr" in result:
         print(f"  PSNR {result['psnr']:.1f} dB, SSIM {result['ssim']:.2f}")
     at = "" if result["alpha"] is None else f", alpha = {result['alpha']:.3f}"
     print(f"  gradient mismatch L_sim = {result['l_sim']:.4f}{at}")
     if result["stopped"] != Stop.FINISHED:
         print(f"  {result['stopped']} after {result['steps']} steps")
+    if "said" in result:
+        print(
+            "\n".join(fill(line, 96, subsequent_indent="  ") for line in result["said"].split("\n"))
+        )
     print(f"  pictures and weights in {out}" if out else "  add --out DIR to save the pictures")

@@ -7,10 +7,17 @@ import math
 import sys
 from pathlib import Path
 
+from smelib.cli.files import room_for
 from smelib.cli.words import number
 from smelib.errors import InputError, nearest
 from smelib.reproduce import drive as runner
 from smelib.reproduce import plan
+
+MOST = 10_000
+EXAMPLE = """\
+example: one row of the paper's main table, five clients, for two hours at most
+  smelib reproduce main --rows femnist-E10-N10 --seeds 5 --data-root DIR --time-limit 2h
+"""
 
 
 def reproduce(args: argparse.Namespace) -> int:
@@ -19,10 +26,15 @@ def reproduce(args: argparse.Namespace) -> int:
     def words(text: str | None) -> list[str]:
         return [word for word in (text or "").split(",") if word]
 
-    if args.workers is not None and args.workers < 1:
-        raise InputError(f"--workers {args.workers}: at least one is needed.")
+    if args.workers is not None and not 1 <= args.workers <= MOST:
+        raise InputError(f"--workers {args.workers}: from 1 to {MOST:,} are possible.")
+    if args.seeds is not None and args.seeds > MOST:
+        raise InputError(f"--seeds {args.seeds}: a cell takes up to {MOST:,} clients.")
+    if args.gpus is not None and args.gpus < 0:
+        raise InputError(f"--gpus {args.gpus:g}: a job's share of a GPU is not negative.")
     if args.backend not in ("local", "ray"):
         raise nearest("backend", args.backend, ["local", "ray"])
+    room_for(args.out)
     limit = math.inf if args.time_limit is None else runner.duration(args.time_limit)
     jobs = plan.jobs(
         args.table,
@@ -49,6 +61,7 @@ def reproduce(args: argparse.Namespace) -> int:
 
 def add_options(r: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    r.epilog = EXAMPLE
     r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
     r.add_argument("--methods", help="like ig,sme,dlfa (all)")

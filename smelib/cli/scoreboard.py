@@ -6,24 +6,58 @@ import argparse
 from pathlib import Path
 
 from smelib.errors import InputError
-from smelib.reproduce import provenance
+from smelib.reproduce import provenance, store
 from smelib.reproduce import scoreboard as board
 
 
 def scoreboard(args: argparse.Namespace) -> int:
-    """Compare all results with the paper: a page of the book, and the counts."""
-    if not Path(args.out).is_dir():
+    """Compare all results with the paper: print the counts and, if told to, write the page."""
+    folder, page = Path(args.out), Path(args.page)
+    if not folder.is_dir():
         raise InputError(f"--out {args.out!r}: there is no such folder.")
-    found = board.cells(Path(args.out))
-    page = Path(args.page)
-    page.write_text(board.page(found), encoding="utf-8")
-    provenance.write_manifest(Path(args.out))
+    if not provenance.holds_results(folder):
+        raise InputError(
+            f"--out {args.out!r} holds no results: neither manifest.json nor a table of "
+            "`smelib reproduce`; name the folder that has them."
+        )
+    if args.write:
+        _ours(page)
+    found = board.cells(folder)
+    if args.write:
+        with store.replacing(page) as scratch:
+            scratch.write_text(board.page(found), encoding="utf-8")
+        provenance.write_manifest(folder)
     print(board.summary(found))
     return 0
 
 
+def _ours(page: Path) -> None:
+    """Refuse a page that somebody else wrote, or that has no folder."""
+    if not page.parent.is_dir():
+        raise InputError(
+            f"--page {str(page)!r}: there is no folder {str(page.parent)!r}; write the page inside "
+            "a clone of the book, or name another place."
+        )
+    if page.is_dir():
+        raise InputError(f"--page {str(page)!r} is a folder; name a file.")
+    if page.exists() and not page.read_bytes().startswith(board.TITLE.encode()):
+        raise InputError(
+            f"--page {str(page)!r} is not a scoreboard (it does not begin with {board.TITLE!r}), "
+            "so it stays as it is; name another file."
+        )
+
+
+EXAMPLE = """\
+example:
+  smelib scoreboard            prints the counts and changes no file
+  smelib scoreboard --write    writes book/scoreboard.md and results/manifest.json
+"""
+
+
 def add_options(s: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    s.epilog = EXAMPLE
     s.add_argument("--out", default="results", help="folder of the CSV files (results)")
-    s.add_argument("--page", default="book/scoreboard.md", help="where the page goes")
+    s.add_argument("--page", default="book/scoreboard.md", help="where --write puts the page")
+    s.add_argument("--write", action="store_true", help="write the page and the manifest")
     s.set_defaults(run=scoreboard)

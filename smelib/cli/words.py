@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 
 from smelib import attacks, models
+from smelib.cli.files import room_for
 from smelib.errors import InputError, nearest
 
 
@@ -18,6 +18,17 @@ def number(text: str) -> float:
     return value
 
 
+def seed(text: str) -> int:
+    """A seed, as `smelib.seeds` takes it."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
+    return value
+
+
 def shape(text: str) -> tuple[int, int, int]:
     """An image's channels, height and width."""
     try:
@@ -26,6 +37,10 @@ def shape(text: str) -> tuple[int, int, int]:
         raise InputError(f"--dataset-shape {text!r}: write it like 1x28x28 (CxHxW).") from None
     if min(c, h, w) < 1:
         raise InputError(f"--dataset-shape {text!r}: every side must be at least 1.")
+    if models.channels_last((c, h, w)):
+        raise InputError(
+            f"--dataset-shape {text!r}: the channels come first (CxHxW); did you mean {w}x{c}x{h}?"
+        )
     return c, h, w
 
 
@@ -35,5 +50,13 @@ def known_names(args: argparse.Namespace) -> None:
         raise nearest("method", args.method, list(attacks.ATTACKS))
     if args.network not in models.NETWORKS:
         raise nearest("network", args.network, list(models.NETWORKS))
-    if args.out and Path(args.out).exists() and not Path(args.out).is_dir():
-        raise InputError(f"--out {args.out!r} is a file; name a folder.")
+    room_for(args.out)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """A list of finite numbers, like 0.49,0.48,0.45."""
+    try:
+        return tuple(number(part) for part in text.split(","))
+    except ValueError:
+        said = f"{text!r} is no list of numbers like 0.5,0.5,0.5"
+        raise argparse.ArgumentTypeError(said) from None

@@ -10,6 +10,7 @@ from torch.utils.data import Dataset as TorchDataset
 from smelib.data.arrays import whole
 from smelib.data.clients import Client, Dataset
 from smelib.data.loaders import load
+from smelib.devices import afford
 from smelib.errors import InputError, nearest
 from smelib.seeds import numpy_generator
 
@@ -94,6 +95,7 @@ def _dirichlet(
             f"the concentration is {concentration!r}; it must be a positive number up to 1e12: "
             "small for clients of few classes, large for clients that are alike."
         )
+    afford(200 * clients, f"a federation of {clients:,} clients")
     parts = [[] for _ in range(clients)]
     for label in range(held.classes):
         members = rng.permutation(np.flatnonzero(held.labels == label))

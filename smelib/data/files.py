@@ -86,7 +86,7 @@ def _leaf_file(kind: Kind, file: Path) -> Dataset:
             labels.append(numbers)
             writers += [writer] * len(numbers)
         columns = np.concatenate(images), np.concatenate(labels), np.array(writers)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except Exception as error:  # there is no end to what a foreign file may hold
         raise InputError(
             f"{file.name} is not one of the FEMNIST files that LEAF's scripts write "
             f"({type(error).__name__}: {error}); give the folder with those alone."

@@ -20,7 +20,7 @@ def data_root(root: str | os.PathLike | None = None) -> Path | None:
         return None
     try:
         return Path(given).expanduser().resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
+    except (OSError, RuntimeError, ValueError, TypeError):
         raise InputError(
             f"the data root {str(given)!r} does not exist; check root= or SMELIB_DATA."
         ) from None
@@ -44,7 +44,7 @@ def _torchvision(kind: Kind) -> Callable[[Path | None, bool], Dataset]:
             vision.fetch(kind, folder)
         if found := vision.find_stored(kind, folder):
             return _read(vision.read_stored, kind, found)
-        raise _missing(kind.name, "let torchvision fetch it with download=True or --download")
+        raise _missing(kind.name, f"let torchvision fetch it once, {vision.how(kind)}")
 
     return load
 

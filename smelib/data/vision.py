@@ -32,12 +32,17 @@ def fetch(kind: Kind, folder: Path) -> None:
     _open(kind, folder, download=True)
 
 
+def how(kind: Kind) -> str:
+    """The way to a download, in Python and in a terminal."""
+    return f"with download=True or `smelib attack --dataset {kind.name} --download`"
+
+
 def read_stored(kind: Kind, files: Sequence[Path]) -> Dataset:
     """The data set out of the files that `find_stored` found."""
     depth = len(Path(STORED[kind.name][0]).parts)
     held = _open(kind, files[0].parents[depth - 1], download=False)
     images, labels = np.asarray(held.data), np.asarray(held.targets)
-    if kind.name == "emnist":
+    if kind.name == "emnist" and images.ndim == 3:
         # EMNIST stores its pictures transposed, white on black.
         images = 255 - images.transpose(0, 2, 1)
     return kind.dataset(images, labels, source=f"torchvision's {kind.name!r}")
@@ -61,5 +66,5 @@ def _open(kind: Kind, folder: Path, *, download: bool) -> Any:
         raise InputError(
             f"the data set {kind.name!r} cannot be {'downloaded' if download else 'read'} "
             f"({type(error).__name__}: {error}); remove what there is of it in {str(folder)!r} and "
-            "let torchvision fetch it again with download=True or --download."
+            f"let torchvision fetch it again, {how(kind)}."
         ) from None

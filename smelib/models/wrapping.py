@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.func import grad, replace_all_batch_norm_modules_
 from torch.nn import functional as F
 
-from smelib.errors import InputError, nearest
+from smelib.errors import InputError, nearest, whole
 from smelib.models.network import NORMALISATION, Loss, Network
-
-CHANNELS = tuple(NORMALISATION)
 
 
 def wrap(
@@ -32,7 +30,12 @@ def wrap(
     `batch_norm` says how the client's batch-norm layers work while it trains: "frozen", with their
     running statistics, or "batch", with those of the batch.
     """
-    _check_shape(shape, mean, std)
+    shape, classes = sizes(shape, classes)
+    if shape[0] not in NORMALISATION and (mean is None or std is None):
+        raise InputError(
+            f"images of {shape[0]} channels need mean= and std=, one value per channel; "
+            "only those of 1 and 3 have defaults."
+        )
     defaults = NORMALISATION.get(shape[0], ((), ()))
     mean = tuple(defaults[0] if mean is None else mean)
     std = tuple(defaults[1] if std is None else std)
@@ -42,22 +45,30 @@ def wrap(
         raise nearest("batch norm", batch_norm, ["frozen", "batch"])
     if batch_norm == "batch":
         body = replace_all_batch_norm_modules_(copy.deepcopy(body))
-    return _tried(Network(body, tuple(shape), classes, mean, std, name, loss))
+    return _tried(Network(body, shape, classes, mean, std, name, loss))
 
 
-def _check_shape(shape: tuple[int, ...], mean: object, std: object) -> None:
-    """Refuse what is no image of channels, height and width, or has no usual normalisation."""
-    if len(shape) == 3 and shape[2] in CHANNELS and shape[0] not in CHANNELS:
-        h, w, c = shape
+def channels_last(shape: tuple[int, int, int]) -> bool:
+    """Whether a shape looks like height, width, channels, which is not what a network takes."""
+    return shape[2] in (1, 3, 4) and shape[0] not in (1, 2, 3, 4)
+
+
+def sizes(shape: object, classes: object) -> tuple[tuple[int, int, int], int]:
+    """An image's shape and the number of classes, or a sentence about them."""
+    try:
+        c, h, w = (whole(side, "a side of the image") for side in shape)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError) and not isinstance(shape, str):
+            raise
         raise InputError(
-            f"images of shape {tuple(shape)} look like height, width, channels; PyTorch's order is "
-            f"channels first: write ({c}, {h}, {w}), as {c}x{h}x{w} at the command line."
-        )
-    if len(shape) != 3 or (shape[0] not in CHANNELS and (mean is None or std is None)):
+            f"the images' shape is {shape!r}; give (channels, height, width), like (1, 28, 28)."
+        ) from None
+    if channels_last((c, h, w)):
         raise InputError(
-            f"images of shape {tuple(shape)} need mean= and std=, one value per channel; "
-            "only [1, H, W] and [3, H, W] have defaults."
+            f"the images' shape is {(c, h, w)}, and the channels come first; "
+            f"did you mean {(w, c, h)}?"
         )
+    return (c, h, w), whole(classes, "the number of classes", 2)
 
 
 def _tried(network: Network) -> Network:

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from smelib import seeds
-from smelib.errors import InputError, nearest
+from smelib.devices import afford
+from smelib.errors import InputError, checked, nearest, whole
 from smelib.models.network import Network
-from smelib.models.wrapping import wrap
+from smelib.models.wrapping import sizes, wrap
 
 
 def _torch_init(body: nn.Module) -> None:
@@ -41,10 +42,9 @@ def _build(
     init: str,
     seed: int,
 ) -> Network:
-    if init not in INITS:
+    if not isinstance(init, str) or init not in INITS:
         raise nearest("initialisation", init, list(INITS))
-    if classes < 2:
-        raise InputError(f"a classifier needs at least 2 classes, not {classes}.")
+    _fits(name, make, shape, classes)
     with torch.random.fork_rng(devices=[]):
         # The CPU's generator alone: torch.manual_seed would seed the GPUs' too.
         torch.default_generator.manual_seed(seeds.derive(seed, "weights"))
@@ -54,16 +54,39 @@ def _build(
     return wrap(body, shape, classes, name=name)
 
 
+def _fits(name: str, make: Callable[[], nn.Module], shape: tuple, classes: int) -> None:
+    """Refuse images that the layers do not take, and weights that no memory holds.
+
+    Tried on PyTorch's device without numbers, which takes neither memory nor time.
+    """
+    size = "×".join(map(str, shape))
+    try:
+        with torch.device("meta"):
+            body = make()
+        empty = [k for k, v in body.named_parameters() if v.numel() == 0]
+    except (RuntimeError, OverflowError, TypeError) as error:
+        empty = [str(error).splitlines()[0]]
+    if empty:
+        raise InputError(
+            f"the layers of {name!r} do not fit images of {size} ({empty[0]}); take larger images, "
+            "or 'mlp', which takes any size."
+        )
+    weights = sum(v.numel() * v.element_size() for v in body.parameters())
+    afford(4 * weights, f"a {name!r} for images of {size} and {classes:,} classes")
+
+
 def _flat(features: nn.Module, shape: tuple[int, int, int]) -> int:
     """How many numbers the convolutions hand to the first linear layer."""
     with torch.no_grad():
         return features(torch.zeros(1, *shape)).numel()
 
 
+@checked
 def cnn(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """The paper's network: two 3×3 convolutions and two linear layers; wider for RGB images."""
+    shape, classes = sizes(shape, classes)
     a, b, hidden = (32, 64, 100) if shape[0] == 1 else (64, 128, 200)
 
     def make() -> nn.Module:
@@ -84,10 +107,12 @@ def cnn(
     return _build("cnn", make, shape, classes, init, seed)
 
 
+@checked
 def mlp(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """Three linear layers with a thousand hidden units each."""
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         return nn.Sequential(
@@ -102,6 +127,7 @@ def mlp(
     return _build("mlp", make, shape, classes, init, seed)
 
 
+@checked
 def lenet(
     shape: tuple[int, int, int],
     classes: int,
@@ -114,6 +140,7 @@ def lenet(
 
     `softmax=True` adds the softmax that the official SME code puts before the cross-entropy.
     """
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         features = nn.Sequential(
@@ -149,10 +176,12 @@ class _Block(nn.Module):
         return (y + self.norm3(self.shortcut(x))).relu()
 
 
+@checked
 def resnet8(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
     """Three residual blocks (32, 64, 128 channels); batch-norm statistics stay frozen."""
+    shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:
         features = nn.Sequential(
@@ -220,6 +249,7 @@ class _ViT(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
+@checked
 def vit(
     shape: tuple[int, int, int],
     classes: int,
@@ -229,7 +259,8 @@ def vit(
     patch: int | None = None,
 ) -> Network:
     """A small vision transformer of APRIL's type A; one patch of the whole image by default."""
-    patch = patch or shape[1]
+    shape, classes = sizes(shape, classes)
+    patch = shape[1] if patch is None else whole(patch, "patch")
     if shape[1] % patch or shape[2] % patch:
         raise InputError(f"patches of {patch} pixels do not tile a {shape[1]}×{shape[2]} image.")
     return _build("vit", lambda: _ViT(shape, classes, patch, 384), shape, classes, init, seed)
@@ -246,6 +277,6 @@ NETWORKS: dict[str, Callable[..., Network]] = {
 
 def build(name: str, shape: tuple[int, int, int], classes: int, **options: object) -> Network:
     """A network by name, for the command line."""
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise nearest("network", name, list(NETWORKS))
     return NETWORKS[name](shape, classes, **options)

@@ -15,20 +15,13 @@ from threading import Event, Thread
 
 import torch
 
-from smelib.devices import keep_freed_memory
+from smelib.devices import cores, keep_freed_memory
 from smelib.errors import InputError
 from smelib.reproduce.job import Runner, attempt
 from smelib.reproduce.plan import Job
 
 Call = Callable[[Job], dict]
 RETRIES = 3  # of a job whose Ray node or worker died
-
-
-def cores() -> int:
-    """How many cores this process may use, which can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def work(job: Job, runner: Runner, options: dict) -> dict:

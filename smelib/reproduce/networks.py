@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -15,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from smelib import data, federated, models
+from smelib.reproduce import store
 from smelib.types import Params, Protocol
 from smelib.version import __version__
 
@@ -93,10 +93,9 @@ def make(folder: Path, root: str | None, rounds: Sequence[int] = ROUNDS) -> None
                     "writers": len(clients),
                     "smelib": __version__,
                 }
-                scratch = room / f".{r}-{os.getpid()}"
                 weights = {k: v.contiguous() for k, v in state.after.items()}
-                save_file(weights, scratch, metadata={k: str(v) for k, v in known.items()})
-                os.replace(scratch, path(folder, r))
+                with store.replacing(path(folder, r)) as scratch:
+                    save_file(weights, scratch, metadata={k: str(v) for k, v in known.items()})
 
 
 def _part(client: data.Client, *, test: bool) -> data.Client:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import platform
 import subprocess
 from collections import Counter
@@ -161,6 +160,16 @@ def write_manifest(folder: Path) -> None:
         "tables": tables,
         "networks": networks.notes(folder),
     }
-    scratch = folder / f".manifest-{os.getpid()}"
-    scratch.write_text(json.dumps(manifest, indent=1) + "\n")
-    os.replace(scratch, folder / "manifest.json")
+    with store.replacing(folder / "manifest.json") as scratch:
+        scratch.write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether a folder is one of ours: with a manifest, or with a table of results."""
+    try:
+        if set(json.loads((folder / "manifest.json").read_bytes())) >= {"tables", "networks"}:
+            return True
+    except (OSError, ValueError, TypeError):
+        pass
+    tables = (folder / f"{table}.csv" for table in ROWS)
+    return any(t.is_file() and t.read_bytes().startswith(b"table,row,") for t in tables)

@@ -17,6 +17,7 @@ from smelib.reproduce import networks, provenance, published
 from smelib.reproduce.plan import INITS, Job
 from smelib.reproduce.store import Generation, Ledger, by_cell
 
+TITLE = "# The reproduction scoreboard"  # by which a page is known as ours
 DECIBELS, COSINE, FACTOR = 2.0, 0.02, 1.5
 RULE = (
     f"A PSNR agrees when our mean lies within {DECIBELS:g} dB of the paper's. A cosine or a norm "
@@ -286,12 +287,12 @@ def page(found: Sequence[Cell]) -> str:
     note = f" {earlier} cells were measured before the kernel last changed." if earlier else ""
     return "\n".join(
         [
-            "# The reproduction scoreboard",
+            TITLE,
             "",
             "Every cell of the paper's tables {cite}`zhu2023` beside what this book measured, the "
-            "disagreements first. `smelib scoreboard` writes this page from `results/`, and "
-            "`smelib reproduce` fills those files. A cell that was run under two initialisations, "
-            "or with and without LeNet's extra softmax, has a line for each.",
+            "disagreements first. `smelib scoreboard --write` writes this page from `results/`, "
+            "and `smelib reproduce` fills those files. A cell that was run under two "
+            "initialisations, or with and without LeNet's extra softmax, has a line for each.",
             "",
             RULE,
             "",

@@ -85,6 +85,18 @@ def _decode(raw: bytes) -> Line | None:
     return dict(zip(COLUMNS, next(csv.reader([body.decode()])), strict=True))
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to, which then takes its place whole; or is gone again."""
+    scratch = path.parent / f".{path.stem}-{os.getpid()}"
+    try:
+        yield scratch
+        os.replace(scratch, path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
 def parse(content: bytes, name: str) -> list[Line]:
     """The whole lines of a table called `name`, oldest first."""
     header, _, rest = content.partition(b"\n")
