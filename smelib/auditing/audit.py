@@ -66,7 +66,8 @@ def audit(
     name, model, tried = case.normalised(normalisation)
     pair = case.attacked(model, method, preset)
     best = min(pair, key=lambda found: found.loss)
-    marks = traces.traces(model, case.update)
+    # Where the batch's statistics are used, the network has no running ones to compare.
+    marks = replace(traces.traces(model, case.update), statistics_moved=case.moved)
     said = [*traces.warnings(marks), *case.doubts(marks)]
     return Report(
         found=best,
@@ -114,8 +115,8 @@ class _Case:
 
     def __post_init__(self) -> None:
         self.told = self.batch_norm is not None
-        moved = traces.statistics_moved(self.update)
-        self.batch_norm = self.batch_norm or ("batch" if moved else "frozen")
+        self.moved = traces.statistics_moved(self.update)
+        self.batch_norm = self.batch_norm or ("batch" if self.moved else "frozen")
         self.layers = [m for m in self.body.modules() if isinstance(m, _BatchNorm)]
         model = self.wrapped(*normalising.default(self.shape[0]))
         self.update = model.own(self.update)
@@ -182,11 +183,6 @@ class _Case:
             ]
         if marks.statistics_moved and self.batch_norm == "frozen":
             return ["The batch-norm statistics moved, so the client's layers were not frozen."]
-        if not any(k.rpartition(".")[2] in traces.STATISTICS for k in self.update.before):
-            return [
-                "The network has batch norm, and the update does not hold its running statistics: "
-                "the network's own were used."
-            ]
         return []
 
     def unexplained(self, model: Network, best: Reconstruction) -> list[str]:
@@ -221,6 +217,8 @@ class _Case:
         given = self.known_labels is not None
         said.append("labels as you gave them" if given else "labels as read from the update")
         if self.layers:
-            how = {"batch": "the batch's (train mode)", "frozen": "the running ones (eval mode)"}
+            sent = any(k.rpartition(".")[2] in traces.STATISTICS for k in self.update.before)
+            own = "" if sent else ", those of the network you gave, as the update holds none"
+            how = {"batch": "the batch's (train mode)", "frozen": f"running (eval mode){own}"}
             said.append(f"batch-norm statistics: {how[self.batch_norm]}")
         return said

@@ -12,7 +12,7 @@ from smelib import attacks
 from smelib.errors import InputError, nearest
 from smelib.models import NORMALISATION, Network
 from smelib.presets import PRESETS, Preset
-from smelib.types import Reconstruction, Update
+from smelib.types import Update
 
 Normalisation: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 USUAL: dict[int, dict[str, Normalisation]] = {
@@ -31,7 +31,7 @@ USUAL: dict[int, dict[str, Normalisation]] = {
 }
 """By channels, the widest range of values first."""
 TIE = 1.2  # mismatches within that factor of the best explain the update as well
-SHORT, LONG = 60, 200  # steps of the first look, and of the second
+STEPS = 100  # of the look at each
 
 
 def usual(name: str, channels: int) -> Normalisation:
@@ -66,10 +66,11 @@ def in_pixels(model: Network, preset: str | Preset) -> dict:
 
 @dataclass(frozen=True)
 class Search:
-    """What each normalisation leaves unexplained, and the one taken."""
+    """What each normalisation leaves unexplained, the one taken, and all that do about as well."""
 
     name: str
     mismatches: dict[str, float]
+    alike: list[str]
 
 
 def search(
@@ -84,25 +85,13 @@ def search(
     that do about as well the narrowest is taken.
     """
 
-    def look(names: list[str], steps: int) -> dict[str, float]:
-        found = {}
-        for name in names:
-            given = in_pixels(models[name], replace(PRESETS["fast"], steps=steps))
-            tried: Reconstruction = attacks.sme(
-                models[name],
-                update,
-                labels(models[name]),
-                **given,
-                **options,
-            )
-            found[name] = tried.similarity
-        return found
-
-    first = look(list(models), SHORT)
-    left = [k for k, v in first.items() if v <= 2 * min(first.values())]
-    mismatches = first
-    if len(left) > 1:
-        mismatches = {**first, **look(left, LONG)}
-    best = min(mismatches[k] for k in left)
-    good = [k for k in left if mismatches[k] <= TIE * best]
-    return Search(good[-1], mismatches)
+    how = replace(PRESETS["fast"], steps=STEPS)
+    mismatches = {
+        name: attacks.sme(
+            model, update, labels(model), **in_pixels(model, how), **options
+        ).similarity
+        for name, model in models.items()
+    }
+    best = min(mismatches.values())
+    good = [name for name, left in mismatches.items() if left <= TIE * best]
+    return Search(good[-1], mismatches, good)

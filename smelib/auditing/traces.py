@@ -20,7 +20,7 @@ from smelib.types import Update
 BALANCED = 0.001  # the imbalance of the last layer's update, as a share of its length
 ALIKE = 0.75  # the median entry over the root mean square: heavy tails below, one size above
 RESEMBLES = 0.5  # the cosine of the weights before and after
-DISTINCT = 0.02  # the share of different values: fewer are a grid's
+CELLS, COARSE = 256, 0.95  # the share of entries in so few values: more are a grid's
 BLURRED = 1e-4  # rounding beyond which float32 itself looks like a grid
 ROUND = 1e-5  # how near to a round number a norm must lie
 STATISTICS = ("running_mean", "running_var")
@@ -35,8 +35,8 @@ class Traces:
     cross-entropy, 1 for noise; None where there is no such layer. `decay` is the part of it that
     weight decay explains, and not in it. `rounding` is what the weights' precision alone can make
     of it. `alike` is the median entry over the root mean square, in the
-    typical layer. `distinct` is the share of different values among the entries that moved,
-    `still` the share that did not move. `norm` is the update's length.
+    typical layer. `coarse` is the share of the entries that moved which share the 256 most common
+    values, `still` the share that did not move. `norm` is the update's length.
     """
 
     resemblance: float
@@ -44,7 +44,7 @@ class Traces:
     decay: float
     rounding: float
     alike: float
-    distinct: float
+    coarse: float
     still: float
     norm: float
     statistics_moved: bool
@@ -58,8 +58,7 @@ def traces(model: Network, update: Update) -> Traces:
     moved = P.sub(after, before)
     layers = [v.flatten() for v in moved.values() if v.numel() >= 100 and bool(v.any())]
     layers = layers or [torch.cat([v.flatten() for v in moved.values()])]
-    largest = max(layers, key=len)
-    largest = largest[largest != 0]
+    widest = max(moved, key=lambda k: moved[k].numel())
     imbalance, decay, rounding = _imbalance(model, update, before, moved)
     return Traces(
         resemblance=float(P.cosine(before, after)),
@@ -67,7 +66,7 @@ def traces(model: Network, update: Update) -> Traces:
         decay=decay,
         rounding=rounding,
         alike=float(torch.tensor([_alike(v) for v in layers]).median()),
-        distinct=len(largest.float().unique()) / max(1, len(largest)),
+        coarse=_coarse(moved[widest], update.after[widest]),
         still=sum(float((v == 0).sum()) for v in layers) / sum(map(len, layers)),
         norm=math.sqrt(float(P.dot(moved, moved))),
         statistics_moved=statistics_moved(update),
@@ -83,6 +82,15 @@ def statistics_moved(update: Update) -> bool:
 def _alike(values: Tensor) -> float:
     size = values[values != 0].abs()
     return float(size.median() / size.square().mean().sqrt())
+
+
+def _coarse(values: Tensor, weights: Tensor) -> float:
+    """The share of entries in the most common values, told apart as far as precision allows."""
+    values = values[values != 0]
+    step = 4 * torch.finfo(weights.dtype).eps * float(weights.abs().max())
+    counts = (values / step).round().unique(return_counts=True)[1].sort(descending=True).values
+    fullest = counts[: max(1, min(CELLS, len(values) // 8))]
+    return float(fullest.sum()) / max(1, len(values))
 
 
 def _imbalance(
@@ -121,10 +129,10 @@ def warnings(found: Traces) -> list[str]:
             "are they from one round of one client?"
         )
     limit = max(BALANCED, 5 * found.rounding)
-    if found.distinct < DISTINCT and found.rounding < BLURRED:
+    if found.coarse > COARSE and found.rounding < BLURRED:
         said.append(
-            f"Only {found.distinct:.1%} of the update's values differ from each other: it was "
-            "quantised, or reduced to signs."
+            f"{found.coarse:.0%} of the update's entries share a few values: it was quantised, or "
+            "reduced to signs."
         )
     elif found.imbalance is not None and found.imbalance > limit:
         what = "It was noised or compressed, or trained with another optimiser or loss"
