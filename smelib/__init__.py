@@ -11,6 +11,7 @@ from smelib.version import __version__
 if TYPE_CHECKING:
     from smelib import (
         attacks,
+        auditing,
         data,
         defences,
         federated,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         theory,
         viz,
     )
+    from smelib.auditing import audit
     from smelib.data import Client
     from smelib.devices import pick_device
     from smelib.federated import average, fedavg, local_path, local_update
@@ -43,6 +45,8 @@ __all__ = [
     "Update",
     "__version__",
     "attacks",
+    "audit",
+    "auditing",
     "average",
     "data",
     "defences",
@@ -66,6 +70,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "auditing": ("audit",),
     "data": ("Client",),
     "devices": ("pick_device",),
     "federated": ("average", "fedavg", "local_path", "local_update"),

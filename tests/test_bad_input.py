@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -952,10 +952,30 @@ COMMANDS = {
 }
 
 
+children: list[subprocess.Popen] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on() -> Iterator[None]:
+    """What a failed test started ends with it."""
+    yield
+    while children:
+        process = children.pop()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 def started(typed: str, **options: object) -> subprocess.Popen:
+    """A command that hears Ctrl-C also where the tests run in the background, which ignores it."""
     command = [sys.executable, "-m", "smelib.cli", *typed.split()]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": FRESH}
-    return subprocess.Popen(command, **{**pipes, **options})
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        children.append(subprocess.Popen(command, **{**pipes, **options}))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return children[-1]
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ USUAL: dict[int, dict[str, Normalisation]] = {
     },
 }
 """By channels, the widest range of values first."""
-TIE = 1.2  # mismatches within that factor of the best explain the update as well
+TIE, NEAR = 1.2, 0.0015  # mismatches that are so near to the best, by either, explain as much
 STEPS = 100  # of the look at each
 
 
@@ -93,5 +93,5 @@ def search(
         for name, model in models.items()
     }
     best = min(mismatches.values())
-    good = [name for name, left in mismatches.items() if left <= TIE * best]
+    good = [name for name, left in mismatches.items() if left <= max(TIE * best, best + NEAR)]
     return Search(good[-1], mismatches, good)
