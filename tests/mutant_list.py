@@ -320,9 +320,7 @@ MODULES = {
             Mutant(
                 "in_dims=(0, 0, None)", "in_dims=(0, None, None)", "restarts share their unknowns"
             ),
-            Mutant(
-                "steps * i // pieces", "steps * i // (pieces + 1)", "snapshots crowd at the start"
-            ),
+            Mutant("steps * i // pieces", "steps * i // count", "snapshots crowd at the start"),
             Mutant(
                 ".view(len(v), -1).all(dim=1)",
                 ".view(len(v), -1).any(dim=1)",

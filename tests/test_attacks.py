@@ -145,3 +145,14 @@ def test_the_presets_are_the_papers_and_a_fifth_of_it() -> None:
     assert (paper.schedule, paper.alpha_every, paper.grey) == (smelib.solver.staircase, 1, None)
     assert 5 * fast.steps == paper.steps
     assert fast.schedule is smelib.solver.cosine
+
+
+def test_a_warning_points_at_the_caller(tiny: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the rooms in between: that line is what a reader can change."""
+    whole = smelib.solver._Loop.look
+    monkeypatch.setattr(
+        smelib.solver._Loop, "look", lambda self: whole(self) and smelib.Stop.DIVERGED
+    )
+    with pytest.warns(RuntimeWarning, match="turned NaN") as caught:
+        attacks.ig(tiny.network, tiny.update, tiny.labels, steps=25)
+    assert caught[0].filename == __file__

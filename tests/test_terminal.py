@@ -6,10 +6,13 @@ import errno
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import fuzz
 import pytest
 import torch
 
@@ -285,3 +288,38 @@ def test_trying_a_network_draws_no_number_and_takes_no_memory() -> None:
         smelib.models.mlp((1, 28, 28), 10**12)
     smelib.models.cnn((1, 28, 28), 10)
     assert torch.equal(torch.random.get_rng_state(), state)
+
+
+# Damaged files
+
+
+@pytest.mark.slow
+def test_five_seconds_of_damaged_files_give_data_or_a_sentence() -> None:
+    """`python tests/fuzz.py --minutes 10` looks further."""
+    tally = fuzz.fuzz(5)
+    assert not fuzz.findings(tally)
+    assert {name for name, _ in tally} == {"safetensors", "npz", "LEAF", "audit"}
+    assert {came for _, came in tally} == {"read", "sentence"}, "some can be read, some cannot"
+
+
+@pytest.mark.parametrize("found", ["wrong", "slow", "large"])
+def test_the_fuzz_run_notices(found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test of the test: a reader that raises something else, hangs, or fills the memory."""
+    monkeypatch.setattr(fuzz, "SECONDS", 0.2 if found == "slow" else 30)
+    monkeypatch.setattr(fuzz, "MEGABYTES", 100)
+    kept = []
+
+    def read(path: Path) -> None:
+        if found == "wrong":
+            raise KeyError("images")
+        if found == "slow":
+            time.sleep(3)
+        kept.append(b"1" * (2**28 * (found == "large")))
+
+    target = fuzz.Target(tmp_path / "file", lambda rng: b"abc", lambda raw, rng: raw, read)
+    before = signal.signal(signal.SIGALRM, fuzz.ring)
+    try:
+        came, _ = fuzz.one(target, "0")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert came.startswith({"wrong": "KeyError", "slow": "HANG", "large": "MEMORY"}[found])

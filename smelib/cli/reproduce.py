@@ -27,7 +27,7 @@ def reproduce(args: argparse.Namespace) -> int:
         return [word for word in (text or "").split(",") if word]
 
     if args.workers is not None and not 1 <= args.workers <= MOST:
-        raise InputError(f"--workers {args.workers}: from 1 to {MOST:,} are possible.")
+        raise InputError(f"--workers {args.workers}: at least one, and at most {MOST:,}.")
     if args.seeds is not None and args.seeds > MOST:
         raise InputError(f"--seeds {args.seeds}: a cell takes up to {MOST:,} clients.")
     if args.gpus is not None and args.gpus < 0:

@@ -75,7 +75,8 @@ def _leaf_file(kind: Kind, file: Path) -> Dataset:
     images, labels, writers = [np.zeros((0, 28, 28), np.uint8)], [np.zeros(0, int)], []
     try:
         for writer, held in json.loads(file.read_bytes())["user_data"].items():
-            pixels, numbers = np.array(held["x"], dtype=np.float32), np.array(held["y"])
+            with np.errstate(over="ignore"):  # too large is not in [0, 1] either
+                pixels, numbers = np.array(held["x"], dtype=np.float32), np.array(held["y"])
             if len(numbers) == len(pixels) == 0:
                 continue
             if pixels.shape != (len(numbers), 28 * 28):
