@@ -2,7 +2,7 @@
 
     python tests/fuzz.py --minutes 10 [--seed 0]
 
-Valid safetensors, npz and LEAF files are mutated (bits, bytes, cuts, copies, numbers in their
+Valid safetensors, npz, pt and LEAF files are mutated (bits, bytes, cuts, copies, numbers in their
 headers), or made up of random bytes. A reader may return what it read or raise `InputError`; any
 other exception, more than five seconds, or more than a gigabyte of memory is a finding. What was
 found is printed with its seed and kept in the folder that `--keep` names.
@@ -28,10 +28,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
+from safetensors.torch import load_file
 
 import smelib
 from smelib import InputError, cli, data
-from smelib.cli.files import read_weights
+from smelib.auditing.weights import read
 
 SECONDS, MEGABYTES = 5, 1024
 INTERESTING = (0, 1, -1, 7, 8, 27, 29, 62, 255, 2**31, 2**32, 2**62, 2**63, 2**64, 10**40, -(2**63))
@@ -178,6 +180,7 @@ def audit(run: Path) -> Callable[[Path], object]:
     def read(path: Path) -> object:
         words = ["--before", run / "w0.safetensors", "--after", path, "--network", "lenet"]
         words += ["--dataset-shape", "1x28x28", "--classes", 10, "--samples", 2, "--steps", 1]
+        words += ["--normalisation", "raw"]
         said = io.StringIO()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
             code = cli.main(["audit", *map(str, words)])
@@ -197,6 +200,11 @@ def targets(room: Path) -> dict[str, Target]:
     with contextlib.redirect_stdout(io.StringIO()):
         assert cli.main([*typed.split(), str(run)]) == 0
     trained = (run / "wT.safetensors").read_bytes()
+    held = io.BytesIO()
+    torch.save(load_file(run / "wT.safetensors"), held)
+    pickled, held = held.getvalue(), io.BytesIO()
+    np.savez(held, **{k: v.numpy() for k, v in load_file(run / "wT.safetensors").items()})
+    arrays = held.getvalue()
     (room / "npz").mkdir()
     (room / "leaf" / "train").mkdir(parents=True)
 
@@ -209,7 +217,13 @@ def targets(room: Path) -> dict[str, Target]:
             room / "some.safetensors",
             lambda rng: trained,
             bend_weights,
-            lambda p: read_weights(str(p), "after"),
+            lambda p: read(p, "after"),
+        ),
+        "weights npz": Target(
+            room / "some.npz", lambda rng: arrays, bend_archive, lambda p: read(p, "after")
+        ),
+        "weights pt": Target(
+            room / "some.pt", lambda rng: pickled, damage, lambda p: read(p, "after")
         ),
         "npz": Target(room / "npz" / "femnist.npz", archive, bend_archive, load),
         "LEAF": Target(room / "leaf" / "train" / "some.json", writers, bend_json, load),

@@ -191,7 +191,8 @@ class _Case:
             return []
         turned = Update(self.update.after, self.update.before, self.update.samples)
         kept = {k: v for k, v in self.options.items() if k in ("seed", "device")}
-        short = normalising.in_pixels(model, replace(normalising.PRESETS["fast"], steps=100))
+        most = min(normalising.STEPS, self.options.get("steps") or normalising.STEPS)
+        short = normalising.in_pixels(model, replace(normalising.PRESETS["fast"], steps=most))
         try:
             guess = self.labels(model, turned)
             other = attacks.sme(model, turned, guess, progress=False, **short, **kept).similarity
