@@ -388,6 +388,8 @@ def test_the_verdict_follows_the_scale_and_never_says_safe() -> None:
         "not recovered",
     ]
     assert "no proof of safety" in str(none)
+    assert words(0.3, 30.0).verdict == "partly recovered"
+    assert words(0.8, 30.0).verdict == "not recovered", "two starts may agree on nothing"
     for one in (good, some, none):
         assert " safe" not in str(one).replace("proof of safety", "")
         assert "Assumed: plain SGD" in str(one)

@@ -11,6 +11,7 @@ from smelib.types import Reconstruction, Update
 
 # From the runs of benchmarks/audit.py: see `results/audit.json`.
 RECOVERED, PARTLY = 0.03, 0.12  # the mismatch up to which pictures were recovered, or partly
+FOREIGN = 0.4  # the mismatch beyond which what two starts agree on is not the client's
 AGREE = 18.0  # dB between the pictures of two starts: what both find was in the update
 
 NEVER = "That is no proof of safety: a stronger attack, more steps or a better guess may do more."
@@ -46,7 +47,8 @@ class Report:
         """recovered, partly recovered, or not recovered; never "safe"."""
         if self.found.similarity <= RECOVERED and self.agreement >= AGREE:
             return "recovered"
-        if self.found.similarity <= PARTLY or self.agreement >= AGREE:
+        limit = FOREIGN if self.agreement >= AGREE else PARTLY
+        if self.found.similarity <= limit:
             return "partly recovered"
         return "not recovered"
 
