@@ -40,6 +40,7 @@ SLOW = (
 
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
+AUDITING = "tests/test_auditing.py"
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
 ATTACKS = "tests/test_attacks.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
@@ -933,6 +934,47 @@ MODULES = {
             ),
             Mutant("255 - images.transpose", "images.transpose", "white on black"),
             Mutant(".transpose(0, 2, 1)", "", "letters lie on their side"),
+        ),
+    ),
+    "traces": Module(
+        "smelib/auditing/traces.py",
+        (AUDITING,),
+        (
+            Mutant("moved[weight].sum(dim=0)", "moved[weight].sum(dim=1)", "columns, not rows"),
+            Mutant("(sums - share * decayed)", "sums", "weight decay looks like noise"),
+            Mutant("found.alike > ALIKE:\n            what", "False:\n            what", "no Adam"),
+            Mutant("found.still > 0.5", "found.still > 1", "sparsification goes unnamed"),
+            Mutant("found.resemblance < RESEMBLES", "False", "any two networks will do"),
+            Mutant("and found.rounding < BLURRED", "", "half precision is called quantised"),
+            Mutant("found.coarse > COARSE", "found.coarse > 1", "signs go unnoticed"),
+            Mutant("< ROUND * scaled", "< 0.3", "any length is round"),
+        ),
+    ),
+    "naming": Module(
+        "smelib/auditing/naming.py",
+        (AUDITING,),
+        (
+            Mutant("sorted(given, key=_natural)", "sorted(given)", "layer 10 before layer 2"),
+            Mutant("return [everything, floats,", "return [floats, floats,", "no counters"),
+            Mutant("ALIASES.get(leaf, leaf)", "leaf", "a kernel is no weight"),
+            Mutant("n.removeprefix(prefix)", "n", "prefixes stay"),
+        ),
+    ),
+    "normalising": Module(
+        "smelib/auditing/normalising.py",
+        (AUDITING,),
+        (
+            Mutant("Search(good[-1]", "Search(good[0]", "the widest range is taken"),
+            Mutant("rate=how.rate / ratio", "rate=how.rate", "steps depend on the units"),
+            Mutant("0.01 * ratio", "0.01 / ratio", "smoothing depends on the units"),
+        ),
+    ),
+    "verdict": Module(
+        "smelib/auditing/report.py",
+        (AUDITING,),
+        (
+            Mutant("<= RECOVERED and self", "<= RECOVERED or self", "agreement is not needed"),
+            Mutant("limit = FOREIGN if", "limit = 1.0 if", "agreement on nothing is enough"),
         ),
     ),
 }

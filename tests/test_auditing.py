@@ -135,8 +135,9 @@ def test_what_is_no_weights(given: object, message: str) -> None:
 
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model._orig_mod."])
 def test_prefixes_of_wrappers_are_taken_off(prefix: str) -> None:
-    state = small().state_dict()
-    found, renamed = naming.fitted(small(), {prefix + k: v for k, v in state.items()}, "w")
+    state = {k: v + i for i, (k, v) in enumerate(small().state_dict().items())}
+    backwards = {prefix + k: v for k, v in reversed(state.items())}
+    found, renamed = naming.fitted(small(), backwards, "w")
     assert all(torch.equal(found[k], state[k]) for k in state)
     assert renamed[f"{prefix}0.weight"] == "0.weight"
 
@@ -153,6 +154,17 @@ def test_other_names_are_fitted_by_shape_and_kind_and_order() -> None:
     found, renamed = naming.fitted(body, shuffled, "w")
     assert all(torch.equal(found[k], state[k]) for k in state)
     assert renamed["stack/layer11/kernel"] == "10.weight"
+
+
+def test_other_words_for_weight_and_bias() -> None:
+    """Two vectors of one size, of which the alphabet puts the bias first."""
+    body = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 2))
+    state = {k: torch.randn_like(v) for k, v in body.state_dict().items()}
+    other = ["norm/gamma", "norm/beta", "out/kernel", "out/bias"]
+    given = dict(sorted(zip(other, state.values(), strict=True)))
+    found, renamed = naming.fitted(body, given, "w")
+    assert renamed["norm/beta"] == "0.bias"
+    assert all(torch.equal(found[k], state[k]) for k in state)
 
 
 def test_batch_norm_without_its_buffers_can_be_fitted() -> None:
@@ -417,3 +429,12 @@ def test_no_network_at_all() -> None:
     _, update = sent()
     with pytest.raises(InputError, match="the network is a"):
         audit(3, update.before, update.after, **QUICK)
+
+
+def test_an_update_whose_trained_weights_stood_still() -> None:
+    body, update = sent()
+    before = whole(body, update.before)
+    after = {**before, "1.running_mean": before["1.running_mean"] + 1}
+    found = marks(Update(before, after, 3), body)
+    assert (found.alike, found.coarse, found.imbalance, found.norm) == (0.0, 0.0, None, 0.0)
+    assert traces.warnings(found) == []

@@ -81,16 +81,19 @@ def statistics_moved(update: Update) -> bool:
 
 def _alike(values: Tensor) -> float:
     size = values[values != 0].abs()
-    return float(size.median() / size.square().mean().sqrt())
+    return float(size.median() / size.square().mean().sqrt()) if len(size) else 0.0
 
 
 def _coarse(values: Tensor, weights: Tensor) -> float:
     """The share of entries in the most common values, told apart as far as precision allows."""
     values = values[values != 0]
-    step = 4 * torch.finfo(weights.dtype).eps * float(weights.abs().max())
+    largest = float(weights.abs().max())
+    if not len(values) or not largest:
+        return 0.0
+    step = 4 * torch.finfo(weights.dtype).eps * largest
     counts = (values / step).round().unique(return_counts=True)[1].sort(descending=True).values
     fullest = counts[: max(1, min(CELLS, len(values) // 8))]
-    return float(fullest.sum()) / max(1, len(values))
+    return float(fullest.sum()) / len(values)
 
 
 def _imbalance(
@@ -132,7 +135,7 @@ def warnings(found: Traces) -> list[str]:
     if found.coarse > COARSE and found.rounding < BLURRED:
         said.append(
             f"{found.coarse:.0%} of the update's entries share a few values: it was quantised, or "
-            "reduced to signs."
+            "reduced to signs, or it is one step of Adam."
         )
     elif found.imbalance is not None and found.imbalance > limit:
         what = "It was noised or compressed, or trained with another optimiser or loss"
