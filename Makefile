@@ -7,10 +7,11 @@ export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup book check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
-	reproduce scoreboard repository clean
+	reproduce scoreboard repository publish-check clean
 
 # The tests that need the book's tools, and not only what a user of smelib installs.
-BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_pages.py tests/test_repository.py
+BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_colab.py tests/test_pages.py \
+	tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds
@@ -88,6 +89,9 @@ scoreboard: $(STAMP) ## the paper's numbers beside ours: writes book/scoreboard.
 
 repository: $(STAMP) ## after forking: make repository URL=https://github.com/you/your-fork
 	@$(BIN)/python book/repository.py $(URL)
+
+publish-check: $(STAMP) ## what is missing to put the book, the wheel and the Colab links online
+	@$(BIN)/python book/publish_check.py
 
 lint: $(STAMP) ## format and lint
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from repository import chapters
+from repository import notebooks
 from tqdm.auto import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,7 +37,7 @@ def execute(path: Path) -> float:
 def main() -> int:
     """Execute the named notebooks, or all; exit code 1 if one fails."""
     wanted = sys.argv[1:]
-    found = [p for p in chapters(ROOT) if not wanted or any(w in p.stem for w in wanted)]
+    found = [p for p in notebooks(ROOT) if not wanted or any(w in p.stem for w in wanted)]
     if not found:
         print(f"no notebook is called like {' or '.join(wanted)}", file=sys.stderr)
         return 2

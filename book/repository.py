@@ -2,8 +2,8 @@
 
     python book/repository.py [URL]
 
-With a URL, `_config.yml` takes it first. Then follow the notebooks' setup cells, the package, and
-the README's links to Colab.
+With a URL, `_config.yml` takes it first. Then follow the notebooks' setup cells, the package, its
+metadata, and the README's links to Colab.
 """
 
 from __future__ import annotations
@@ -23,39 +23,52 @@ def address(root: Path) -> str:
     return yaml.safe_load((root / "_config.yml").read_text())["repository"]["url"]
 
 
-def chapters(root: Path) -> list[Path]:
-    """The notebooks in the order of `_toc.yml`."""
+def notebooks(root: Path) -> list[Path]:
+    """All notebooks, in the order of `_toc.yml`."""
     toc = yaml.safe_load((root / "_toc.yml").read_text())
     files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
     return [root / f"{f}.ipynb" for f in files if f.startswith("notebooks/")]
 
 
-def table(root: Path) -> str:
-    """The README's list of chapters, each with its link to Colab."""
+def number(path: Path) -> int:
+    """A notebook's number: 0 for one that is a tool and not a chapter."""
+    return int(path.stem.split("_")[0])
+
+
+def chapters(root: Path) -> list[Path]:
+    """The notebooks that are chapters of the book."""
+    return [path for path in notebooks(root) if number(path)]
+
+
+def colab(root: Path, path: Path) -> str:
+    """The address that opens a notebook on Colab."""
     branch = yaml.safe_load((root / "_config.yml").read_text())["repository"]["branch"]
     owner_and_name = address(root).split("/", 3)[3]
-    colab = f"https://colab.research.google.com/github/{owner_and_name}/blob/{branch}"
+    name = path.relative_to(root).as_posix()
+    return f"https://colab.research.google.com/github/{owner_and_name}/blob/{branch}/{name}"
+
+
+def table(root: Path) -> str:
+    """The README's list of notebooks, each with its link to Colab."""
     lines = ["| | question | run it |", "|---|---|---|"]
-    for path in chapters(root):
+    for path in notebooks(root):
         title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].lstrip("# ")
-        name = path.relative_to(root)
-        number = int(path.stem.split("_")[0])
-        lines.append(f"| {number} | [{title}]({name}) | [Colab]({colab}/{name}) |")
+        name = path.relative_to(root).as_posix()
+        lines.append(f"| {number(path) or ''} | [{title}]({name}) | [Colab]({colab(root, path)}) |")
     return "\n".join(lines)
 
 
 def wanted(root: Path) -> dict[Path, str]:
     """Every file that holds the address, as it should read."""
     url, found = address(root), {}
-    for path in chapters(root):
+    for path in notebooks(root):
         notebook = nbformat.read(path, as_version=4)
         setup = next(c for c in notebook.cells if c.cell_type == "code")
         setup.source = re.sub(r"git\+https://\S+", f"git+{url}", setup.source)
         found[path] = nbformat.writes(notebook) + "\n"
-    version = root / "smelib" / "version.py"
-    found[version] = re.sub(
-        r'REPOSITORY = "[^"]*"', f'REPOSITORY = "{url}"', version.read_text(encoding="utf-8")
-    )
+    for name, key in (("smelib/version.py", "REPOSITORY"), ("pyproject.toml", "Repository")):
+        text = (root / name).read_text(encoding="utf-8")
+        found[root / name] = re.sub(rf'{key} = "[^"]*"', f'{key} = "{url}"', text)
     readme = root / "README.md"
     before, rest = readme.read_text(encoding="utf-8").split(START)
     found[readme] = f"{before}{START}\n{table(root)}\n{END}{rest.split(END)[1]}"

@@ -320,7 +320,9 @@ MODULES = {
             Mutant(
                 "in_dims=(0, 0, None)", "in_dims=(0, None, None)", "restarts share their unknowns"
             ),
-            Mutant("steps * i // pieces", "steps * i // count", "snapshots crowd at the start"),
+            Mutant(
+                "steps * i // pieces", "steps * i // (pieces + 1)", "snapshots crowd at the start"
+            ),
             Mutant(
                 ".view(len(v), -1).all(dim=1)",
                 ".view(len(v), -1).any(dim=1)",
@@ -670,6 +672,12 @@ MODULES = {
             ),
             Mutant("if low < 0 or high", "if high", "negative labels pass"),
             Mutant("return labels.long()", "return labels", "int32 labels break the loss"),
+        ),
+    ),
+    "wrapping": Module(
+        "smelib/models/wrapping.py",
+        (NETWORK,),
+        (
             Mutant(
                 "defaults[1] if std is None",
                 "defaults[0] if std is None",
@@ -685,6 +693,13 @@ MODULES = {
                 'if batch_norm == "frozen":',
                 "frozen and batch are swapped",
             ),
+            Mutant("in (1, 3, 4) and", "in (1, 3, 4) or", "every image is height first"),
+            Mutant(
+                "scores.shape != (2, network.classes)",
+                "scores.shape[0] != 2",
+                "any number of scores",
+            ),
+            Mutant("if not bool(slope.any()):", "if False:", "a gradient without the image passes"),
         ),
     ),
     "params": Module(

@@ -50,6 +50,7 @@ ROOMS = (
     Room("theory", "gradient flow, paths, the theorems' bounds"),
     Room("viz", "figures, player, quiz", "matplotlib; the notebook's display"),
     Room("reproduce", "the paper's tables as jobs", "processes, `results/`, clusters"),
+    Room("auditing", "an update of your own: its form, its traces, a verdict", "files it is told"),
     Room("cli", "the command line", "the terminal, files that it is told"),
 )
 STUDENT_LINES = 1700  # what a student reads, all together

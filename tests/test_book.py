@@ -81,7 +81,12 @@ def test_the_setup_cell_works_where_smelib_is_missing(tmp_path: Path) -> None:
         "assert importlib.util.find_spec('smelib') is None, 'smelib must be hidden'\n"
         f"sys.path.insert(0, {str(target)!r})\n"
     )
-    cells = [hide, setup_cell(NOTEBOOKS[0]), "print('found', smelib.__file__, DEVICE, SCALE)"]
+    tell = (
+        "from smelib.reproduce import provenance, published\n"
+        "print('found', smelib.__file__, DEVICE, SCALE)\n"
+        "print('made of', provenance.revision(), 'with', len(published.finished('main')) > 0)"
+    )
+    cells = [hide, setup_cell(NOTEBOOKS[0]), tell]
     script = tmp_path / "cells.ipy"
     script.write_text("\n".join(cells))
     environment = {
@@ -103,6 +108,9 @@ def test_the_setup_cell_works_where_smelib_is_missing(tmp_path: Path) -> None:
         check=False,
     )
     assert f"found {target}" in done.stdout, done.stdout + done.stderr
+    words = ["git", "rev-parse", "HEAD"]
+    head = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert f"made of {head.strip()} with True" in done.stdout, done.stdout + done.stderr
 
 
 def test_notebooks_hold_no_machine_paths() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -15,7 +16,10 @@ import pytest
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+sys.path.insert(0, str(ROOT / "book"))
+import repository  # noqa: E402
+
+NOTEBOOKS = repository.chapters(ROOT)
 PARTS = (  # the words of a heading, in the order of the page; the first is an admonition's title
     "What you will learn",
     "The question",

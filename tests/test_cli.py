@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import smelib
 from smelib import cli
 
 QUICK = ["--samples", "2", "--epochs", "2", "--steps", "8", "--network", "lenet"]
@@ -65,7 +66,16 @@ def test_audit_reconstructs_what_the_attack_did(saved: Path, tmp_path: Path, lab
     assert code == 0
     ours, theirs = (load_file(f / "images.safetensors") for f in (tmp_path / "audit", saved))
     assert ours["labels"].tolist() == theirs["labels"].tolist()
-    assert torch.equal(ours["images"], theirs["images"])
+    # The notes in the file tell the normalisation; the better of two starts is kept.
+    second = smelib.attacks.sme(
+        smelib.models.lenet((1, 28, 28), 10),
+        smelib.Update(*(load_file(saved / f"{w}.safetensors") for w in ("w0", "wT")), 2),
+        theirs["labels"],
+        preset="fast",
+        steps=8,
+        seed=1,
+    )
+    assert any(torch.equal(ours["images"], found) for found in (theirs["images"], second.images))
 
 
 def test_audit_with_dlfa_needs_and_uses_the_protocol(
@@ -159,7 +169,7 @@ def test_npz_with_objects_is_refused(capsys: pytest.CaptureFixture, tmp_path: Pa
     ("changes", "message"),
     [
         ({"samples": "0"}, "at least 1"),
-        ({"network": "mlp"}, "do not name the same parameters"),
+        ({"network": "mlp"}, "is it another network"),
         ({"classes": "11"}, "shape"),
         ({"dataset-shape": "28x28"}, "like 1x28x28"),
         ({"dataset-shape": "2x28x28"}, "mean= and std="),

@@ -456,3 +456,44 @@ def test_a_thin_image_has_a_smoothness() -> None:
     flat = objectives.total_variation(torch.arange(4.0).view(1, 1, 1, 4))
     assert float(flat) == pytest.approx(0.5)
     assert float(objectives.total_variation(torch.ones(1, 1, 1, 1))) == 0
+
+
+class Rounded(nn.Module):
+    """Scores that a small change of the image does not move."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(36, 4)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.out(z.flatten(1).round())
+
+
+class Pair(Rounded):
+    def forward(self, z: Tensor) -> tuple:
+        return super().forward(z), z
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "classes", "message"),
+    [
+        (nn.Linear(36, 4), (6, 6, 1), 4, r"did you mean \(1, 6, 6\)"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(36, 4)), (1, 6, 7), 4, "cannot take images"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(36, 4)), (1, 6, 6), 5, r"\(2, 4\) for two images"),
+        (Pair(), (1, 6, 6), 4, "the scores alone"),
+        (nn.Conv2d(1, 4, 3), (1, 6, 6), 4, r"\(2, 4, 4, 4\) for two images"),
+        (nn.Conv2d(3, 4, 3), (1, 6, 6), 4, "cannot take images"),
+    ],
+)
+def test_wrap_tries_the_module_and_explains(
+    body: nn.Module, shape: tuple, classes: int, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        wrap(body, shape, classes)
+
+
+def test_a_network_without_the_needed_derivative_is_named() -> None:
+    with pytest.raises(InputError, match="does not depend on the image"):
+        smelib.models.check_derivatives(wrap(Rounded(), (1, 6, 6), 4))
+    for name in smelib.models.NETWORKS:
+        smelib.models.check_derivatives(smelib.models.build(name, (1, 28, 28), 10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ FORK = "https://github.com/some-class/their-fork"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for name in ("_config.yml", "_toc.yml", "README.md", "smelib/version.py"):
+    for name in ("_config.yml", "_toc.yml", "README.md", "pyproject.toml", "smelib/version.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
@@ -32,6 +33,23 @@ def texts(root: Path) -> dict[str, str]:
 def test_everything_agrees_with_the_configuration() -> None:
     for path, text in repository.wanted(ROOT).items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: run `make repository`"
+
+
+def test_the_address_stands_only_where_it_is_rewritten() -> None:
+    """And no link to Colab, no git address, stands anywhere else."""
+    follow = {*repository.wanted(ROOT), ROOT / "_config.yml", Path(__file__)}
+    owner_and_name = repository.address(ROOT).split("/", 3)[3]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git clone, so nothing says which files are ours")
+    for name in listed.stdout.decode().split("\0")[:-1]:
+        path = ROOT / name
+        if path.suffix in (".png", ".safetensors") or not path.is_file() or path in follow:
+            continue
+        text = path.read_text(encoding="utf-8")
+        for word in (owner_and_name, "colab.research.google.com/github/", "git+https://"):
+            makes_it = path == ROOT / "book" / "repository.py" and word != owner_and_name
+            assert word not in text or makes_it, f"{name} has {word}, and no command rewrites it"
 
 
 def test_a_fork_takes_one_command(copy: Path) -> None:

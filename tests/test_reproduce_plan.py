@@ -15,7 +15,7 @@ from stand_ins import quick
 
 from smelib import data, models
 from smelib.reproduce import job, networks, plan, provenance
-from smelib.reproduce.plan import Job, estimate, jobs
+from smelib.reproduce.plan import METHODS, Job, estimate, jobs
 from smelib.types import Protocol
 
 
@@ -39,6 +39,20 @@ def test_the_plan_is_the_issue_s() -> None:
     assert paths == {"torch": 90, "lecun": 50}
     assert all(j.setting.rounds == 1 for j in jobs("low_rank", inits=["lecun"], seeds=2))
     assert len(jobs("main", rows=["cifar100-E50-N50"], methods=["dlfa"], seeds=3)) == 3
+
+
+def test_a_gpu_gets_exactly_the_cells_that_the_plan_leaves_out() -> None:
+    left = plan.gpu_jobs(seeds=2)
+    cells = Counter((j.table, j.row, j.method) for j in left)
+    assert set(cells.values()) == {2}, "none twice, though tables share rows"
+    planned = {(j.table, j.row, j.method) for t in plan.ROWS for j in jobs(t, inits=["torch"])}
+    every = {(t, r, m) for t in plan.ROWS if t != "low_rank" for r in plan.ROWS[t] for m in METHODS}
+    assert set(cells) == every - planned
+    assert ("main", "cifar100-E50-N50", "dlfa") in cells
+    cost = [int(estimate(j)).bit_length() for j in left]
+    assert cost == sorted(cost)
+    assert {j.row for j in plan.gpu_jobs(["large_n"]) if j.table == "main"} == {"cifar100-E20-N50"}
+    assert plan.gpu_jobs(["tiny"]) == []
 
 
 def test_the_first_round_is_measured_once() -> None:

@@ -13,7 +13,7 @@ from stand_ins import forked, here
 
 from smelib.reproduce import drive
 from smelib.reproduce.plan import jobs
-from smelib.reproduce.store import HEADER, Ledger, by_cell
+from smelib.reproduce.store import HEADER, Ledger, by_cell, merge
 from smelib.types import InputError
 
 
@@ -113,3 +113,16 @@ def test_a_cell_s_generations_stay_apart_and_the_newest_is_last() -> None:
     assert list(cell) == [("2", "old"), ("10", "new"), ("10", "old")], "10 is more than 2"
     assert [x["psnr"] for x in cell["2", "old"]] == ["21"], "a client's last line counts"
     assert [x["seed"] for x in cell["10", "old"]] == ["0", "1"]
+
+
+def test_merging_adds_what_is_finished_and_missing(tmp_path: Path) -> None:
+    lines = [here(tmp_path)(j) for j in jobs("tiny")[:4]]
+    (tmp_path / "kept").mkdir()
+    ours, kept = Ledger(tmp_path / "ours" / "tiny.csv"), Ledger(tmp_path / "kept" / "tiny.csv")
+    ours.append(lines[0])
+    for line in (lines[0], lines[1], lines[2] | {"status": "failed"}, lines[1] | {"version": 99}):
+        kept.append(line)
+    assert merge(kept.path.parent, ours.path.parent) == 2
+    assert ours.lines() == [kept.lines()[i] for i in (0, 1, 3)], "word for word"
+    assert merge(kept.path.parent, ours.path.parent) == 0
+    assert merge(tmp_path / "nowhere", ours.path.parent) == 0

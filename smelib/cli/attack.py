@@ -67,6 +67,8 @@ def attack(args: argparse.Namespace) -> dict:
     if args.out:
         shape = "x".join(map(str, client.shape))
         notes = {"network": args.network, "shape": shape, "classes": str(client.classes)}
+        for name in ("mean", "std"):
+            notes[name] = ",".join(map(repr, getattr(model, name)))
         write(Path(args.out), update, found, result, notes)
     return result
 

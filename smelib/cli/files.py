@@ -1,4 +1,4 @@
-"""The files of a run: weights that are read, and a folder that is written whole."""
+"""The files of a run: a folder that is tried first, and written whole."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from smelib import viz
 from smelib.errors import InputError
-from smelib.types import Params, Reconstruction, Update
+from smelib.types import Reconstruction, Update
 
 FILES = ("w0.safetensors", "wT.safetensors", "images.safetensors", "images.png", "result.json")
 ELSEWHERE = "name another folder, or free some space."
@@ -78,20 +78,6 @@ def _scratch(place: Path) -> Iterator[Path]:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
-
-
-def read_weights(path: str, what: str) -> tuple[Params, dict[str, str]]:
-    """Weights and notes of a safetensors file; nothing in it is ever executed."""
-    if not Path(path).is_file():
-        raise InputError(f"--{what} {path!r}: there is no such file.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return weights, file.metadata() or {}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(
-            f"--{what} {path!r} is not a whole safetensors file ({error}); copy it again."
-        ) from None
 
 
 def write(folder: Path, update: Update, found: Reconstruction, result: dict, notes: dict) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from textwrap import fill
 
 import torch
 
@@ -111,4 +112,8 @@ def say(result: dict, as_json: bool, out: str | None) -> None:
     print(f"  gradient mismatch L_sim = {result['l_sim']:.4f}{at}")
     if result["stopped"] != Stop.FINISHED:
         print(f"  {result['stopped']} after {result['steps']} steps")
+    if "said" in result:
+        print(
+            "\n".join(fill(line, 96, subsequent_indent="  ") for line in result["said"].split("\n"))
+        )
     print(f"  pictures and weights in {out}" if out else "  add --out DIR to save the pictures")

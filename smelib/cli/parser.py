@@ -51,6 +51,8 @@ class _Command(_Parser):
             import_module(f"smelib.cli.{name}").add_options(self)
             if name in ("attack", "audit"):
                 _shared_options(self)
+            if name == "audit":
+                self.set_defaults(network=None)  # a file's notes may name it
             self.filled = True
         return super().parse_known_args(args, namespace)
 
@@ -75,7 +77,9 @@ def _shared_options(command: argparse.ArgumentParser) -> None:
 
     add = command.add_argument
     add("--method", default="sme", help=f"{', '.join(attacks.ATTACKS)} (sme)")
-    add("--network", default="cnn", help=", ".join(models.NETWORKS))
+    own = ", package.module:factory, or a torch.export file.pt2"
+    own = own if command.prog.endswith("audit") else ""
+    add("--network", default="cnn", help=f"{', '.join(models.NETWORKS)}{own} (cnn)")
     add("--preset", default="fast", help="schedule of ig and sme: fast (200 steps) or paper (1000)")
     add("--steps", type=int, help="iterations, if not the preset's number")
     add("--restarts", type=int, default=1, help="independent starts (1)")

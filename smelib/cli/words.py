@@ -51,3 +51,12 @@ def known_names(args: argparse.Namespace) -> None:
     if args.network not in models.NETWORKS:
         raise nearest("network", args.network, list(models.NETWORKS))
     room_for(args.out)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """A list of finite numbers, like 0.49,0.48,0.45."""
+    try:
+        return tuple(number(part) for part in text.split(","))
+    except ValueError:
+        said = f"{text!r} is no list of numbers like 0.5,0.5,0.5"
+        raise argparse.ArgumentTypeError(said) from None

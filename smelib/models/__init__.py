@@ -1,7 +1,8 @@
-"""`network`, the one boundary to a module; and `zoo`, the paper's networks."""
+"""`network`, the one boundary to a module; `wrapping`, for your own; `zoo`, the paper's."""
 
-from smelib.models.network import NORMALISATION, Loss, Network, squared_error, wrap
-from smelib.models.zoo import INITS, NETWORKS, build, channels_last, cnn, lenet, mlp, resnet8, vit
+from smelib.models.network import NORMALISATION, Loss, Network, squared_error
+from smelib.models.wrapping import channels_last, check_derivatives, wrap
+from smelib.models.zoo import INITS, NETWORKS, build, cnn, lenet, mlp, resnet8, vit
 
 __all__ = [
     "INITS",
@@ -11,6 +12,7 @@ __all__ = [
     "Network",
     "build",
     "channels_last",
+    "check_derivatives",
     "cnn",
     "lenet",
     "mlp",

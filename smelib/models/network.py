@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, replace_all_batch_norm_modules_
+from torch.func import functional_call
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from smelib.errors import InputError, nearest, same_layout
+from smelib.errors import InputError, same_layout
 from smelib.types import Params, Update
 
 # The one place where pixels are normalised: FEMNIST's and CIFAR-100's mean and standard deviation.
@@ -193,36 +193,3 @@ class Network:
                 f"has classes 0..{self.classes - 1}."
             )
         return labels.long()
-
-
-def wrap(
-    body: nn.Module,
-    shape: tuple[int, int, int],
-    classes: int,
-    *,
-    mean: tuple[float, ...] | None = None,
-    std: tuple[float, ...] | None = None,
-    name: str = "custom",
-    loss: Loss = F.cross_entropy,
-    batch_norm: str = "frozen",
-) -> Network:
-    """Make a `Network` of your own module; `mean` and `std` default to the paper's data sets'.
-
-    `batch_norm` says how the client's batch-norm layers work while it trains: "frozen", with their
-    running statistics, or "batch", with those of the batch.
-    """
-    if len(shape) != 3 or (shape[0] not in NORMALISATION and (mean is None or std is None)):
-        raise InputError(
-            f"images of shape {tuple(shape)} need mean= and std=, one value per channel; "
-            "only [1, H, W] and [3, H, W] have defaults."
-        )
-    defaults = NORMALISATION.get(shape[0], ((), ()))
-    mean = tuple(defaults[0] if mean is None else mean)
-    std = tuple(defaults[1] if std is None else std)
-    if len(mean) != shape[0] or len(std) != shape[0] or min(std) <= 0:
-        raise InputError(f"mean and std need {shape[0]} values each, and std positive ones.")
-    if batch_norm not in ("frozen", "batch"):
-        raise nearest("batch norm", batch_norm, ["frozen", "batch"])
-    if batch_norm == "batch":
-        body = replace_all_batch_norm_modules_(copy.deepcopy(body))
-    return Network(body, tuple(shape), classes, mean, std, name, loss)

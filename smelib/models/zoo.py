@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from smelib import seeds
 from smelib.devices import afford
 from smelib.errors import InputError, checked, nearest, whole
-from smelib.models.network import Network, wrap
+from smelib.models.network import Network
+from smelib.models.wrapping import sizes, wrap
 
 
 def _torch_init(body: nn.Module) -> None:
@@ -51,29 +52,6 @@ def _build(
         with torch.no_grad():
             INITS[init](body)
     return wrap(body, shape, classes, name=name)
-
-
-def channels_last(shape: tuple[int, int, int]) -> bool:
-    """Whether a shape looks like height, width, channels, which is not what a network takes."""
-    return shape[2] in (1, 3, 4) and shape[0] not in (1, 2, 3, 4)
-
-
-def sizes(shape: object, classes: object) -> tuple[tuple[int, int, int], int]:
-    """An image's shape and the number of classes, or a sentence about them."""
-    try:
-        c, h, w = (whole(side, "a side of the image") for side in shape)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError) and not isinstance(shape, str):
-            raise
-        raise InputError(
-            f"the images' shape is {shape!r}; give (channels, height, width), like (1, 28, 28)."
-        ) from None
-    if channels_last((c, h, w)):
-        raise InputError(
-            f"the images' shape is {(c, h, w)}, and the channels come first; "
-            f"did you mean {(w, c, h)}?"
-        )
-    return (c, h, w), whole(classes, "the number of classes", 2)
 
 
 def _fits(name: str, make: Callable[[], nn.Module], shape: tuple, classes: int) -> None:

@@ -198,6 +198,16 @@ def jobs(
     return sorted(chosen, key=_when)
 
 
+def gpu_jobs(tables: Sequence[str] = (), *, seeds: int = 5) -> list[Job]:
+    """The first `seeds` clients of every cell that the plan leaves to a GPU, cheapest first.
+
+    All tables, or those that you name.
+    """
+    found = {j for table in tables or ROWS for j in jobs(table, inits=["torch"], seeds=seeds)}
+    left = [j for j in found if not planned(j.table, j.row, j.method, j.init)]
+    return sorted(left, key=_when)
+
+
 def _when(job: Job) -> tuple:
     client = job.seed - job.setting.first
     return int(estimate(job)).bit_length(), client, estimate(job), job.key

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,7 @@ def _most_resident_mb() -> float:
 
 
 def revision() -> str:
-    """The git revision of the code, with `+changes` where the package differs from it."""
+    """The git revision of the code, with `+changes` where the package differs from its clone."""
 
     def git(*words: str) -> str:
         command = ["git", "--no-optional-locks", *words]
@@ -126,7 +127,17 @@ def revision() -> str:
         changed = "+changes" if git("status", "--porcelain", "--", ".").strip() else ""
         return git("rev-parse", "HEAD").strip() + changed
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return _installed_revision()
+
+
+def _installed_revision() -> str:
+    """The commit from which pip installed the package, as it does on Colab; or `unknown`."""
+    with suppress(metadata.PackageNotFoundError, OSError, ValueError):
+        found = metadata.distribution("smelib")
+        noted = json.loads(found.read_text("direct_url.json") or "{}")
+        if Path(found.locate_file("smelib/__init__.py")).samefile(smelib.__file__):
+            return noted.get("vcs_info", {}).get("commit_id", "unknown")
+    return "unknown"
 
 
 def write_manifest(folder: Path) -> None:

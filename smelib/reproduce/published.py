@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from pathlib import Path
 
 from smelib.errors import InputError
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.store import MEASURED, by_cell, parse
-from smelib.version import REPOSITORY
+from smelib.version import REPOSITORY, __version__
+
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def results(name: str) -> str:
-    """The text of a file of measured results: from the clone, or else from the repository.
+    """The text of a file of measured results: the clone's, or else what came with the package.
 
-    `name` is a path under `results/`, like `"speed.json"`.
+    `name` is a path under `results/`, like `"speed.json"`. A clone around the working folder comes
+    first, then one around the package. An installed package carries the numbers of its day.
     """
-    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2]):
+    for folder in (Path.cwd(), *Path.cwd().parents, PACKAGE.parent):
         if (folder / "_toc.yml").is_file() and (folder / "results").is_dir():
             file = folder / "results" / name
             if not file.is_file():
                 raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
             return file.read_text(encoding="utf-8")
-    address = f"{REPOSITORY}/raw/HEAD/results/{name}"
-    try:
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            return answer.read().decode("utf-8")
-    except OSError as error:
-        raise InputError(
-            f"results/{name} is neither in a clone around here nor at {address} ({error}). "
-            "Run this inside a clone of the book's repository."
-        ) from None
+    packaged = PACKAGE / "results" / name
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    raise InputError(
+        f"results/{name} is neither in a clone around here nor among the numbers that came with "
+        f"smelib {__version__}; run this inside a clone of {REPOSITORY}."
+    )
 
 
 def finished(table: str, **where: str) -> list[dict]:

@@ -170,3 +170,12 @@ class Ledger:
         room = self.path.parent / ".claims"
         room.mkdir(parents=True, exist_ok=True)
         return FileLock(room / sha256(name.encode()).hexdigest()[:24])
+
+
+def merge(source: Path, into: Path) -> int:
+    """Add one folder's finished jobs to another's tables where they lack them; how many those were.
+
+    For results that were kept elsewhere, or made by somebody else.
+    """
+    lines = [(f.name, x) for f in sorted(source.glob("*.csv")) for x in Ledger(f).lines()]
+    return sum(Ledger(into / name).append(x) for name, x in lines if x["status"] == "ok")
