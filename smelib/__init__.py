@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from smelib.errors import InputError
 from smelib.version import __version__
 
+TYPE_CHECKING = False  # as `typing` has it, which would take longer than all the rest
 if TYPE_CHECKING:
     from smelib import (
         attacks,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from smelib.auditing import audit
     from smelib.data import Client
     from smelib.devices import pick_device
+    from smelib.errors import InputError
     from smelib.federated import average, fedavg, local_path, local_update
     from smelib.metrics import evaluate
     from smelib.models import Network
@@ -73,6 +73,7 @@ _HOMES = {
     "auditing": ("audit",),
     "data": ("Client",),
     "devices": ("pick_device",),
+    "errors": ("InputError",),
     "federated": ("average", "fedavg", "local_path", "local_update"),
     "metrics": ("evaluate",),
     "models": ("Network",),
@@ -83,7 +84,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """A room or a name, imported when it is first asked for: torch alone takes a second."""
-    if name not in __all__ and name not in ("compiling", "devices", "types"):
+    if name not in __all__ and name not in ("compiling", "devices", "errors", "types"):
         raise AttributeError(f"module 'smelib' has no attribute {name!r}")
     found = import_module(f"smelib.{_HOME.get(name, name)}")
     globals()[name] = found = getattr(found, name) if name in _HOME else found

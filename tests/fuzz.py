@@ -4,7 +4,8 @@
 
 Valid safetensors, npz, pt and LEAF files are mutated (bits, bytes, cuts, copies, numbers in their
 headers), or made up of random bytes. A reader may return what it read or raise `InputError`; any
-other exception, more than five seconds, or more than a gigabyte of memory is a finding. What was
+other exception, more than five seconds, or more than a gigabyte of memory is a finding. (A whole
+audit has ninety seconds: a file that can be read is attacked.) What was
 found is printed with its seed and kept in the folder that `--keep` names.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import contextlib
 import copy
 import io
+import itertools
 import json
 import os
 import random
@@ -33,7 +35,7 @@ from safetensors.torch import load_file
 
 import smelib
 from smelib import InputError, cli, data
-from smelib.auditing.weights import read
+from smelib.auditing import weights
 
 SECONDS, MEGABYTES = 5, 1024
 INTERESTING = (0, 1, -1, 7, 8, 27, 29, 62, 255, 2**31, 2**32, 2**62, 2**63, 2**64, 10**40, -(2**63))
@@ -170,16 +172,18 @@ class Target:
         valid: Callable[[random.Random], bytes],
         bend: Bend,
         read: Callable[[Path], object],
+        seconds: int = 0,
     ) -> None:
-        self.path, self.valid, self.bend, self.read = path, valid, bend, read
+        self.path, self.valid, self.bend, self.read, self.seconds = path, valid, bend, read, seconds
 
 
 def audit(run: Path) -> Callable[[Path], object]:
     """The whole command on a damaged file; its exit code 2 counts as the sentence it printed."""
+    turn = itertools.cycle((("--before", "--after"), ("--after", "--before")))
 
     def read(path: Path) -> object:
-        words = ["--before", run / "w0.safetensors", "--after", path, "--network", "lenet"]
-        words += ["--dataset-shape", "1x28x28", "--classes", 10, "--samples", 2, "--steps", 1]
+        hurt, whole = next(turn)
+        words = [hurt, path, whole, run / "w0.safetensors", "--samples", 2, "--steps", 1]
         words += ["--normalisation", "raw"]
         said = io.StringIO()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
@@ -200,11 +204,11 @@ def targets(room: Path) -> dict[str, Target]:
     with contextlib.redirect_stdout(io.StringIO()):
         assert cli.main([*typed.split(), str(run)]) == 0
     trained = (run / "wT.safetensors").read_bytes()
-    held = io.BytesIO()
-    torch.save(load_file(run / "wT.safetensors"), held)
-    pickled, held = held.getvalue(), io.BytesIO()
-    np.savez(held, **{k: v.numpy() for k, v in load_file(run / "wT.safetensors").items()})
-    arrays = held.getvalue()
+    out = io.BytesIO()
+    np.savez(out, **{k: v.numpy() for k, v in load_file(run / "wT.safetensors").items()})
+    arrays = out.getvalue()
+    torch.save(load_file(run / "wT.safetensors"), out := io.BytesIO())
+    pickled = out.getvalue()
     (room / "npz").mkdir()
     (room / "leaf" / "train").mkdir(parents=True)
 
@@ -217,17 +221,25 @@ def targets(room: Path) -> dict[str, Target]:
             room / "some.safetensors",
             lambda rng: trained,
             bend_weights,
-            lambda p: read(p, "after"),
+            lambda p: weights.read(p, "--after"),
         ),
-        "weights npz": Target(
-            room / "some.npz", lambda rng: arrays, bend_archive, lambda p: read(p, "after")
+        "arrays": Target(
+            room / "some.npz",
+            lambda rng: arrays,
+            bend_archive,
+            lambda p: weights.read(p, "--after"),
         ),
-        "weights pt": Target(
-            room / "some.pt", lambda rng: pickled, damage, lambda p: read(p, "after")
+        "pt": Target(
+            room / "some.pt",
+            lambda rng: pickled,
+            bend_archive,
+            lambda p: weights.read(p, "--after"),
         ),
         "npz": Target(room / "npz" / "femnist.npz", archive, bend_archive, load),
         "LEAF": Target(room / "leaf" / "train" / "some.json", writers, bend_json, load),
-        "audit": Target(room / "audit.safetensors", lambda rng: trained, bend_weights, audit(run)),
+        "audit": Target(
+            room / "audit.safetensors", lambda rng: trained, bend_weights, audit(run), 90
+        ),
     }
 
 
@@ -251,7 +263,7 @@ def one(target: Target, seed: str) -> tuple[str, bytes]:
     target.path.write_bytes(content)
     before = resident()
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, target.seconds or SECONDS)
     try:
         target.read(target.path)
         came = "read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -256,17 +257,23 @@ def test_the_narrowest_of_equals_is_taken(monkeypatch: pytest.MonkeyPatch) -> No
         k: smelib.models.wrap(body, (1, 8, 8), 5, mean=m, std=s)
         for k, (m, s) in normalising.candidates(1).items()
     }
+    grey = torch.full((3, 1, 8, 8), 0.5)
+    pictures = dict.fromkeys(made, grey)
     left = {"femnist": 0.3, "mnist": 0.05, "half": 0.052, "raw": 0.07}
 
     def pretended(model: smelib.Network, *_: object, **__: object) -> object:
         name = next(k for k, m in made.items() if m is model)
-        return type("Found", (), {"similarity": left[name]})()
+        return SimpleNamespace(similarity=left[name], images=pictures[name])
 
     monkeypatch.setattr(smelib.attacks, "sme", pretended)
     found = normalising.search(made, update, lambda m: torch.arange(3))
     assert (found.name, found.alike, found.mismatches) == ("half", ["mnist", "half"], left)
     left["raw"] = 0.055
     assert normalising.search(made, update, lambda m: torch.arange(3)).name == "raw"
+    pictures["raw"] = (torch.rand(3, 1, 8, 8) > 0.5).float()
+    assert normalising.search(made, update, lambda m: torch.arange(3)).name == "half"
+    pictures |= dict.fromkeys(made, pictures["raw"])
+    assert normalising.search(made, update, lambda m: torch.arange(3)).name == "mnist"
 
 
 def test_candidates_are_ordered_by_the_range_they_allow() -> None:

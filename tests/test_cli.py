@@ -227,3 +227,30 @@ def test_out_that_is_a_file(capsys: pytest.CaptureFixture, tmp_path: Path) -> No
     assert cli.main(["attack", *QUICK, "--out", str(file)]) == 2
     assert "name a folder" in capsys.readouterr().err
     assert file.read_text() == "keep me"
+
+
+def test_notes_in_a_file_are_never_code(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """A file may say which of our networks it holds, and nothing that would be imported."""
+    weights = load_file(saved / "w0.safetensors")
+    for number, bad in enumerate(
+        (
+            {"network": "os:system"},
+            {"network": "evil.pt2"},
+            {"classes": "x"},
+            {"classes": "1e9"},
+            {"shape": "a"},
+            {"mean": "1,,2"},
+        )
+    ):
+        notes = {"network": "lenet", "shape": "1x28x28", "classes": "10", **bad}
+        file = tmp_path / f"{number}.safetensors"
+        save_file(weights, file, metadata=notes)
+        argv = ["audit", "--before", str(file), "--after", str(saved / "wT.safetensors")]
+        code = cli.main([*argv, "--samples", "2", "--steps", "1", "--normalisation", "raw"])
+        caught = capsys.readouterr()
+        assert code in (0, 2)
+        assert "Traceback" not in caught.err
+        assert "os:system" not in caught.err + caught.out
+        assert "evil" not in caught.err + caught.out

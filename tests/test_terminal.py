@@ -298,7 +298,7 @@ def test_five_seconds_of_damaged_files_give_data_or_a_sentence() -> None:
     """`python tests/fuzz.py --minutes 10` looks further."""
     tally = fuzz.fuzz(5)
     assert not fuzz.findings(tally)
-    assert {name for name, _ in tally} == {"safetensors", "npz", "LEAF", "audit"}
+    assert {name for name, _ in tally} == {"safetensors", "arrays", "pt", "npz", "LEAF", "audit"}
     assert {came for _, came in tally} == {"read", "sentence"}, "some can be read, some cannot"
 
 

@@ -31,6 +31,7 @@ USUAL: dict[int, dict[str, Normalisation]] = {
 }
 """By channels, the widest range of values first."""
 TIE, NEAR = 1.2, 0.0015  # mismatches that are so near to the best, by either, explain as much
+PINNED = 0.015  # of the pixels, at black and at white both: the range is too narrow for them
 STEPS = 100  # of the look at each
 
 
@@ -82,16 +83,21 @@ def search(
     """The normalisation that explains the update best, by SME's own mismatch.
 
     A wide range of values contains the narrow ones and explains what they explain, so of those
-    that do about as well the narrowest is taken.
+    that do about as well the narrowest is taken, unless its pictures press against both ends.
     """
 
     how = replace(PRESETS["fast"], steps=STEPS)
-    mismatches = {
-        name: attacks.sme(
-            model, update, labels(model), **in_pixels(model, how), **options
-        ).similarity
+    tried = {
+        name: attacks.sme(model, update, labels(model), **in_pixels(model, how), **options)
         for name, model in models.items()
     }
+    mismatches = {name: found.similarity for name, found in tried.items()}
     best = min(mismatches.values())
     good = [name for name, left in mismatches.items() if left <= max(TIE * best, best + NEAR)]
-    return Search(good[-1], mismatches, good)
+    fit = [name for name in good if _pinned(tried[name].images) < PINNED]
+    return Search(fit[-1] if fit else min(good, key=mismatches.get), mismatches, good)
+
+
+def _pinned(images: Tensor) -> float:
+    """The share of pixels at black or at white, whichever is less."""
+    return min(float((images < 0.01).float().mean()), float((images > 0.99).float().mean()))

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from smelib.errors import InputError
-
 OUT_OF_MEMORY = ("can't allocate", "out of memory", "not enough memory")
 
 
 def in_sentences(program: str, work: Callable[[], int]) -> int:
     """Do the work; bad input is a sentence on standard error and exit code 2."""
+    from smelib.errors import InputError
+
     try:
         return work()
     except (InputError, FloatingPointError) as error:

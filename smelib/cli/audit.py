@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import torch
 
-from smelib import attacks
+from smelib import attacks, models
 from smelib.auditing import Report
 from smelib.auditing import audit as examine
 from smelib.auditing.weights import read
@@ -40,6 +41,7 @@ def audit(args: argparse.Namespace) -> dict:
         )
     room_for(args.out)
     before, notes = read(args.before, "--before")
+    notes = _trusted(notes)
     after, _ = read(args.after, "--after")
     typed = {k: getattr(args, k) for k in ("network", "shape", "classes")}
     known = {k: notes.get(k) if v is None else v for k, v in typed.items()}
@@ -68,6 +70,19 @@ def audit(args: argparse.Namespace) -> dict:
         told |= {"classes": str(classes)}
         write(Path(args.out), report.update, report.found, result, told)
     return result
+
+
+def _trusted(notes: dict[str, str]) -> dict[str, str]:
+    """Of a file's notes what `smelib attack` wrote: names and numbers, and never code to call."""
+    decimal = r"\d+(\.\d+)?(e-\d+)?"
+    forms = {
+        "network": "|".join(models.NETWORKS),
+        "shape": r"\d{1,6}x\d{1,6}x\d{1,6}",
+        "classes": r"\d{1,9}",
+        "mean": rf"{decimal}(,{decimal})*",
+        "std": rf"{decimal}(,{decimal})*",
+    }
+    return {k: notes[k] for k, form in forms.items() if re.fullmatch(form, notes.get(k, ""))}
 
 
 def _result(args: argparse.Namespace, report: Report, known: dict, image: tuple) -> dict:
