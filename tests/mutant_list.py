@@ -964,7 +964,7 @@ MODULES = {
         "smelib/auditing/normalising.py",
         (AUDITING,),
         (
-            Mutant("Search(good[-1]", "Search(good[0]", "the widest range is taken"),
+            Mutant("Search(free[-1]", "Search(free[0]", "the widest range is taken"),
             Mutant("rate=how.rate / ratio", "rate=how.rate", "steps depend on the units"),
             Mutant("0.01 * ratio", "0.01 / ratio", "smoothing depends on the units"),
         ),

@@ -251,29 +251,33 @@ def test_steps_and_smoothing_are_the_same_in_pixels() -> None:
     assert held.shape == raw.shape
 
 
-def test_the_narrowest_of_equals_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    body, update = sent()
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_narrowest_of_equals_is_taken(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide, middle, half, raw = normalising.candidates(channels)
+    shape = (channels, 8, 8)
+    body = nn.Sequential(nn.Flatten(), nn.Linear(channels * 64, 5))
     made = {
-        k: smelib.models.wrap(body, (1, 8, 8), 5, mean=m, std=s)
-        for k, (m, s) in normalising.candidates(1).items()
+        k: smelib.models.wrap(body, shape, 5, mean=m, std=s)
+        for k, (m, s) in normalising.candidates(channels).items()
     }
-    grey = torch.full((3, 1, 8, 8), 0.5)
-    pictures = dict.fromkeys(made, grey)
-    left = {"femnist": 0.3, "mnist": 0.05, "half": 0.052, "raw": 0.07}
+    pictures = dict.fromkeys(made, torch.full((3, *shape), 0.5))
+    left = {wide: 0.3, middle: 0.05, half: 0.052, raw: 0.07}
 
     def pretended(model: smelib.Network, *_: object, **__: object) -> object:
         name = next(k for k, m in made.items() if m is model)
         return SimpleNamespace(similarity=left[name], images=pictures[name])
 
+    def found() -> normalising.Search:
+        return normalising.search(made, sent()[1], lambda m: torch.arange(3))
+
     monkeypatch.setattr(smelib.attacks, "sme", pretended)
-    found = normalising.search(made, update, lambda m: torch.arange(3))
-    assert (found.name, found.alike, found.mismatches) == ("half", ["mnist", "half"], left)
-    left["raw"] = 0.055
-    assert normalising.search(made, update, lambda m: torch.arange(3)).name == "raw"
-    pictures["raw"] = (torch.rand(3, 1, 8, 8) > 0.5).float()
-    assert normalising.search(made, update, lambda m: torch.arange(3)).name == "half"
-    pictures |= dict.fromkeys(made, pictures["raw"])
-    assert normalising.search(made, update, lambda m: torch.arange(3)).name == "mnist"
+    assert (found().name, found().alike, found().mismatches) == (half, [middle, half], left)
+    left[raw] = 0.055
+    assert found().name == raw
+    pictures[raw] = torch.arange(3 * channels * 64).view(3, *shape).remainder(2).float()
+    assert found().name == (half if channels == 3 else raw), "a photograph is not black and white"
+    pictures |= dict.fromkeys(made, pictures[raw])
+    assert found().name == (middle if channels == 3 else raw)
 
 
 def test_candidates_are_ordered_by_the_range_they_allow() -> None:

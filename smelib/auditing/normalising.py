@@ -31,7 +31,7 @@ USUAL: dict[int, dict[str, Normalisation]] = {
 }
 """By channels, the widest range of values first."""
 TIE, NEAR = 1.2, 0.0015  # mismatches that are so near to the best, by either, explain as much
-PINNED = 0.015  # of the pixels, at black and at white both: the range is too narrow for them
+PINNED = 0.015  # of a photograph's pixels, at black and at white both: the range is too narrow
 STEPS = 100  # of the look at each
 
 
@@ -83,7 +83,8 @@ def search(
     """The normalisation that explains the update best, by SME's own mismatch.
 
     A wide range of values contains the narrow ones and explains what they explain, so of those
-    that do about as well the narrowest is taken, unless its pictures press against both ends.
+    that do about as well the narrowest is taken; of colour images, whose pixels are seldom black
+    or white, the narrowest whose pictures do not press against both ends.
     """
 
     how = replace(PRESETS["fast"], steps=STEPS)
@@ -94,8 +95,9 @@ def search(
     mismatches = {name: found.similarity for name, found in tried.items()}
     best = min(mismatches.values())
     good = [name for name, left in mismatches.items() if left <= max(TIE * best, best + NEAR)]
-    fit = [name for name in good if _pinned(tried[name].images) < PINNED]
-    return Search(fit[-1] if fit else min(good, key=mismatches.get), mismatches, good)
+    colour = next(iter(models.values())).shape[0] > 1
+    free = [name for name in good if not colour or _pinned(tried[name].images) < PINNED]
+    return Search(free[-1] if free else min(good, key=mismatches.get), mismatches, good)
 
 
 def _pinned(images: Tensor) -> float:
