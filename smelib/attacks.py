@@ -17,7 +17,7 @@ from torch import Tensor
 
 from smelib import objectives, seeds
 from smelib.devices import pick_device
-from smelib.errors import InputError
+from smelib.errors import InputError, whole
 from smelib.models import Network
 from smelib.objectives import Aux, Objective
 from smelib.pairing import match
@@ -232,6 +232,32 @@ def sme(
     return reconstruct(model, update, labels, loss, recipe, given, name="SME")
 
 
+def retrace(
+    model: Network,
+    update: Update,
+    labels: Tensor,
+    *,
+    nodes: int = 1,
+    protocol: Protocol | None = None,
+    tv: float = 0.003,
+    preset: str | Preset = "fast",
+    every: int = 10,
+    **options: object,
+) -> Reconstruction:
+    """SME on the client's own path: simulated from the dummies every so many steps, held between.
+
+    Sees what SME sees; with `protocol` it simulates the client's steps and optimiser. `nodes` is
+    how many gradients the path is matched with. `options` are those of `solver.Options`.
+    """
+    nodes, every = whole(nodes, "nodes"), whole(every, "every")
+    how = named(preset)
+    given = Options.of(options, steps=how.steps)
+    loss = partial(objectives.retrace, tv=tv, nodes=nodes, protocol=protocol, seed=given.seed)
+    middle = {"unknowns": lambda generator: {"alpha": torch.tensor(0.5)}}
+    recipe = replace(how.recipe(), renew=every, **middle)
+    return reconstruct(model, update, labels, loss, recipe, given, name="retrace")
+
+
 def merge_epochs(z: Tensor) -> Tensor:
     """Match every epoch's dummies `[E, N, ...]` to the first epoch's, reorder, and average."""
     aligned = [epoch[torch.as_tensor(match(epoch, z[0]), device=z.device)] for epoch in z]
@@ -284,4 +310,10 @@ def dlfa(
     return reconstruct(model, update, labels, objective, recipe, given, name="DLFA")
 
 
-ATTACKS: dict[str, Callable[..., Reconstruction]] = {"dlg": dlg, "ig": ig, "sme": sme, "dlfa": dlfa}
+ATTACKS: dict[str, Callable[..., Reconstruction]] = {
+    "dlg": dlg,
+    "ig": ig,
+    "sme": sme,
+    "retrace": retrace,
+    "dlfa": dlfa,
+}
