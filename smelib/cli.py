@@ -98,7 +98,7 @@ def _invert(
     options: dict,
 ) -> Reconstruction:
     """The chosen attack with the extra knowledge that it, and only it, needs."""
-    extra: dict = {}
+    extra: dict = {"protocol": protocol} if method == "retrace" else {}
     if method in ("dlfa", "dlg"):
         if protocol is None:
             raise InputError(
@@ -363,7 +363,7 @@ def _shared_options(command: argparse.ArgumentParser) -> None:
 def _reproduce_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
-    r.add_argument("--methods", help="like ig,sme,dlfa (all)")
+    r.add_argument("--methods", help="like ig,sme,retrace,dlfa (all)")
     r.add_argument("--inits", help="torch, lecun or both (the plan's)")
     r.add_argument("--seeds", type=int, help="clients per cell, also outside the plan")
     r.add_argument("--backend", default="local", help="local or ray (local)")

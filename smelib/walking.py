@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,37 +24,55 @@ def part(held: Held, name: str) -> Params:
     return {k.removeprefix(start): v for k, v in held.items() if k.startswith(start)}
 
 
+@dataclass(frozen=True)
+class Walk:
+    """What remains of a walk, whatever its length: some nodes, the gradients there, the mean move.
+
+    `stretch` is how much longer, weight by weight, its moves were than the gradients: 1 for SGD.
+    """
+
+    nodes: list[Params]
+    slopes: list[Params]
+    mean: Params
+    stretch: Params
+
+
 def walk(
     model: Network,
     before: Params,
     z: Tensor,
     labels: Tensor,
-    order: list,
+    order: list[Tensor],
     protocol: Protocol,
     *,
-    rate: Tensor | float,
+    rate: Callable[[Params], Tensor],
     keep: list[int],
-) -> tuple[list[Params], Params, Params]:
+) -> Walk:
     """Train as the client would, on the same dummies in every epoch, and without a graph.
 
-    One step $w_{t+1} = w_t - \\eta d_t$ per batch in `order`, with $\\eta$ = `rate`. Returns the
-    weights before the steps in `keep`, so that memory does not grow with T; the mean move; and how
-    much longer, weight by weight, the moves are than the gradients: 1 for plain SGD.
+    One step $w_{t+1} = w_t - \\eta d_t$ per batch in `order`; `rate` makes $\\eta$ of the first
+    gradient. Of the path the weights before the steps in `keep` remain.
     """
     start = weights = model.trained(before)
-    memory, nodes = blank(protocol, start), []
+    memory, nodes, slopes, eta = blank(protocol, start), [], [], None
     moved, sloped = ({k: torch.zeros_like(v) for k, v in start.items()} for _ in range(2))
+    plain = protocol == Protocol(protocol.epochs, protocol.batch_size, protocol.lr)
     for t, batch in enumerate(order):
-        nodes += [weights] * keep.count(t)
         slope = gradient(model, {**before, **weights}, z[batch], labels[batch])
+        eta = rate(slope) if eta is None else eta
+        if t in keep:
+            full = len(batch) == len(labels)
+            nodes.append(weights)
+            slopes.append(slope if full else gradient(model, {**before, **weights}, z, labels))
         d, memory = move(protocol, weights, slope, memory, t, len(order))
-        weights = P.add(weights, d, -rate)
-        moved = {k: torch.addcmul(v, d[k], d[k]) for k, v in moved.items()}
-        sloped = {k: torch.addcmul(v, slope[k], slope[k]) for k, v in sloped.items()}
-    mean = P.scale(P.sub(start, weights), 1 / (rate * len(order)))
-    # A weight that has no gradient has no stretch to measure: 0/0.
+        weights = P.add(weights, d, -eta)
+        if not plain:
+            moved = {k: torch.addcmul(v, d[k], d[k]) for k, v in moved.items()}
+            sloped = {k: torch.addcmul(v, slope[k], slope[k]) for k, v in sloped.items()}
+    mean = P.scale(P.sub(start, weights), 1 / (eta * len(order)))
+    # A weight without a gradient has no stretch to measure (0/0), and plain SGD has none.
     stretch = {k: (v / sloped[k]).sqrt().nan_to_num(1.0, 1.0) for k, v in moved.items()}
-    return nodes, mean, stretch
+    return Walk(nodes, slopes, mean, stretch)
 
 
 @dataclass(frozen=True)
@@ -95,8 +114,7 @@ class Walker:
             node = P.add(part(held, f"node {k}"), part(held, "ahead"), held["alpha"])
             weights = {**self.update.before, **node}
             found.append(gradient(self.model, weights, images, self.labels))
-        mean = found[0] if self.nodes == 1 else P.mean(found, [1] * self.nodes)
-        return {k: v * held[f"stretch {k}"] for k, v in mean.items()}
+        return _stretched(found, part(held, "stretch"))
 
     @torch.no_grad()
     def renew(self, images: Tensor, held: Held) -> Held:
@@ -104,31 +122,34 @@ class Walker:
         segment = self.segment()
         if "rate" not in held:
             return segment
-        steps, target, far = len(self.order), self.target, P.dot(self.target, self.target)
-        rate = self._rate(images, held["rate"])
-        nodes, mean, stretch = walk(
-            *(self.model, self.update.before, images, self.labels, self.order, self.protocol),
-            rate=rate,
-            keep=[int((k + 0.5) * steps / self.nodes) for k in range(self.nodes)],
-        )
-        next_rate = rate * (far / (rate * steps * P.dot(mean, target))).clamp(0.3, 3)
-        kept = {"ahead": P.scale(target, 0.0), "rest": mean, "stretch": stretch}
-        walked = self._held(nodes, kept, next_rate)
-        rest = P.sub(mean, self.slope(images, {**walked, "alpha": held["alpha"]}))
-        walked |= {f"rest {k}": v for k, v in rest.items()}
-        straight = self.slope(images, {**segment, "alpha": held["alpha"]})
-        closer = P.cosine(target, mean) > P.cosine(target, straight)  # not so if it is NaN
-        return {k: torch.where(closer, v, segment[k]) for k, v in walked.items()}
+        steps, target = len(self.order), self.target
+        far = P.dot(target, target)
 
-    def _rate(self, images: Tensor, last: Tensor) -> Tensor:
-        """The protocol's; or the last walk's; or one as if all gradients were the first."""
-        if self.rate is not None:
-            return torch.full_like(last, self.rate)
-        target, slope = self.target, gradient(self.model, self.update.before, images, self.labels)
-        along = torch.maximum(P.dot(slope, target), 0.1 * P.norm(slope) * P.norm(target))
-        return torch.where(last > 0, last, P.dot(target, target) / (along * len(self.order)))
+        def rate(slope: Params) -> Tensor:
+            """The protocol's; or the last walk's; or one as if all gradients were the first."""
+            if self.rate is not None:
+                return torch.full_like(far, self.rate)
+            along = torch.maximum(P.dot(slope, target), 0.1 * P.norm(slope) * far.sqrt())
+            return torch.where(held["rate"] > 0, held["rate"], far / (along * steps))
+
+        keep = [int((k + 0.5) * steps / self.nodes) for k in range(self.nodes)]
+        where = (self.model, self.update.before, images, self.labels, self.order, self.protocol)
+        path = walk(*where, rate=rate, keep=keep)
+        parts = {"ahead": P.scale(target, 0.0), "stretch": path.stretch}
+        parts["rest"] = P.sub(path.mean, _stretched(path.slopes, path.stretch))
+        # The next walk goes as far along the update as the client went.
+        next_rate = far / (steps * P.dot(path.mean, target))
+        walked = self._held(path.nodes, parts, next_rate.clamp(min=0.0))
+        straight = self.slope(images, {**segment, "alpha": held["alpha"]})
+        closer = P.cosine(target, path.mean) > P.cosine(target, straight)  # not so if it is NaN
+        return {k: torch.where(closer, v, segment[k]) for k, v in walked.items()}
 
     def _held(self, nodes: list[Params], parts: dict[str, Params], rate: Tensor) -> Held:
         parts = {**{f"node {k}": w for k, w in enumerate(nodes)}, **parts}
         flat = {f"{name} {k}": v for name, w in parts.items() for k, v in w.items()}
         return {**flat, "rate": rate}
+
+
+def _stretched(slopes: list[Params], stretch: Params) -> Params:
+    mean = slopes[0] if len(slopes) == 1 else P.mean(slopes, [1] * len(slopes))
+    return {k: v * stretch[k] for k, v in mean.items()}

@@ -41,13 +41,13 @@ SLOW = (
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
-ATTACKS = "tests/test_attacks.py"
+ATTACKS, RETRACE = "tests/test_attacks.py", "tests/test_retrace.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
 
 MODULES = {
     "objectives": Module(
         "smelib/objectives.py",
-        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER),
+        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER, RETRACE),
         (
             Mutant(
                 "update.after), 1 / lr))", "update.after), lr))", "DLG's target is lr² too short"
@@ -90,6 +90,13 @@ MODULES = {
                 "P.sub(start, model.trained(update.after))",
                 "alpha runs backwards",
             ),
+            Mutant(
+                'P.add(walker.slope(images, held), part(held, "rest"))',
+                "walker.slope(images, held)",
+                "retrace forgets the rest of the path",
+            ),
+            Mutant("protocol and protocol.lr", "None", "retrace ignores the known rate"),
+            Mutant("if nodes > len(order):", "if False:", "more nodes than steps, unsaid"),
             Mutant('ahead, aux["alpha"])', 'ahead, aux["alpha"].detach())', "alpha never learns"),
             Mutant("{**update.before, **P.add(", "{**P.add(", "SME forgets frozen layers, buffers"),
             Mutant("total, -protocol.lr)", "total, protocol.lr)", "the simulated client climbs"),
@@ -158,9 +165,48 @@ MODULES = {
             ),
         ),
     ),
+    "walking": Module(
+        "smelib/walking.py",
+        (RETRACE,),
+        (
+            Mutant("weights, d, -eta)", "weights, d, eta)", "the walk climbs"),
+            Mutant("z[batch], labels[batch])", "z[batch], labels[: len(batch)])", "labels stay"),
+            Mutant("memory, t, len(order))", "memory, 0, len(order))", "Adam's count stands still"),
+            Mutant("d, memory = move(", "d, _ = move(", "the optimiser forgets"),
+            Mutant("slope if full else", "slope if True else", "a batch's gradient for all's"),
+            Mutant("nodes.append(weights)", "nodes.append(start)", "every node is w0"),
+            Mutant("(v / sloped[k]).sqrt()", "(v / sloped[k])", "the stretch is squared"),
+            Mutant(".nan_to_num(1.0, 1.0)", ".nan_to_num(0.0, 0.0)", "plain SGD matches nothing"),
+            Mutant("0.5 - (k + 0.5)", "(k + 0.5)", "the segment's nodes lie before it"),
+            Mutant("P.scale(target, -1.0)", "P.scale(target, 1.0)", "alpha runs backwards"),
+            Mutant(
+                "P.sub(path.mean, _stretched(path.slopes, path.stretch))",
+                "P.scale(path.mean, 0.0)",
+                "nothing is left over: only the nodes count",
+            ),
+            Mutant(
+                "int((k + 0.5) * steps / self.nodes)",
+                "int(k * steps / self.nodes)",
+                "nodes at the beginning of their stretch",
+            ),
+            Mutant(
+                "far / (steps * P.dot(path.mean, target))",
+                "far / P.dot(path.mean, target)",
+                "the next walk is T times too long",
+            ),
+            Mutant(
+                "> P.cosine(target, straight)", "> -2", "a walk that got lost is held all the same"
+            ),
+            Mutant("torch.where(closer, v, segment[k])", "v", "NaN is held"),
+            Mutant("if self.rate is not None:", "if False:", "the known rate is ignored"),
+            Mutant("    @torch.no_grad()\n", "", "the walk is differentiated"),
+            Mutant("v * stretch[k] for", "v for", "moves of Adam matched with bare gradients"),
+            Mutant('"ahead": P.scale(target, 0.0)', '"ahead": target', "alpha shifts the walk"),
+        ),
+    ),
     "solver": Module(
         "smelib/solver.py",
-        (SOLVER, PROPERTIES),
+        (SOLVER, PROPERTIES, RETRACE),
         (
             Mutant("CHECK_EVERY = 25", "CHECK_EVERY = 20", "looks at other steps than it says"),
             Mutant(
@@ -229,6 +275,14 @@ MODULES = {
             ),
             Mutant(
                 'terms.get("score", loss), last', "loss, last", "the end is judged by a moving goal"
+            ),
+            Mutant("self.done % self.recipe.renew == 0", "self.done == 0", "a path held for good"),
+            Mutant("{**state, **self.held}", "state", "a walk forgets the last one"),
+            Mutant("live | self.held", "live", "the loss does not get what is held"),
+            Mutant(
+                'if k != "images"} | self._renewed(state)',
+                'if k != "images"} | self.held',
+                "the end is judged by an old path",
             ),
             Mutant("self.clock += 1", "self.clock += 0", "an objective's clock stands still"),
             Mutant(
