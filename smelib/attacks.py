@@ -1,7 +1,7 @@
 """The attacks as a reader calls them: an objective, the loop, and that paper's defaults.
 
-The signature is the threat model. DLG, IG and SME see `update` (w0, wT and N); DLFA also sees
-the client's `Protocol`. None can reach the client's images.
+The signature is the threat model. DLG, IG, SME and retrace see `update` (w0, wT and N); DLFA also
+sees the client's `Protocol`, and retrace may. None can reach the client's images.
 """
 
 from __future__ import annotations
@@ -241,13 +241,14 @@ def retrace(
     protocol: Protocol | None = None,
     tv: float = 0.003,
     preset: str | Preset = "fast",
-    every: int = 10,
+    every: int = 3,
     **options: object,
 ) -> Reconstruction:
-    """SME on the client's own path: simulated from the dummies every so many steps, held between.
+    """SME that follows the client's path: walked from the dummies `every` so many steps.
 
-    Sees what SME sees; with `protocol` it simulates the client's steps and optimiser. `nodes` is
-    how many gradients the path is matched with. `options` are those of `solver.Options`.
+    Sees what SME sees. With `protocol`, walks take the client's steps with its optimiser. The path
+    is matched with the gradients at K `nodes` of it, and what they leave over is held. `options`
+    are those of `solver.Options`.
     """
     nodes, every = whole(nodes, "nodes"), whole(every, "every")
     how = named(preset)
