@@ -31,7 +31,7 @@ from smelib.models import wrap
 from smelib.types import Protocol, Update
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "audit.json"
-FIRST = 700  # the first client; of the normalisations', 900
+FIRST = 700  # the first client; of the normalisations', 1000
 LR = {"cnn": 0.004, "mlp": 0.01, "lenet": 0.1, "resnet8": 0.004, "vit": 0.004}
 
 
@@ -49,8 +49,8 @@ def normalisation(root: str | None) -> Iterator[tuple[str, Callable[[], dict]]]:
     for i, (name, true) in enumerate(pairs):
 
         def run(i: int = i, name: str = name, true: str = true) -> dict:
-            held = client(name, 4, FIRST + 200 + i, root)
-            body = smelib.models.cnn(held.shape, held.classes, seed=FIRST + 200 + i).body
+            held = client(name, 4, FIRST + 300 + i, root)
+            body = smelib.models.cnn(held.shape, held.classes, seed=FIRST + 300 + i).body
             mean, std = usual(true, held.shape[0])
             model = wrap(body, held.shape, held.classes, mean=mean, std=std)
             update = smelib.local_update(model, held, Protocol((5, 10, 20)[i % 3], 4, 0.004))
@@ -65,7 +65,7 @@ def normalisation(root: str | None) -> Iterator[tuple[str, Callable[[], dict]]]:
                 "psnr_true": round(smelib.evaluate(told.images, held.images).psnr, 2),
             }
 
-        yield f"normalisation {name} {true} {FIRST + 200 + i}", run
+        yield f"normalisation {name} {true} {FIRST + 300 + i}", run
 
 
 def honest(i: int) -> tuple[str, Protocol]:

@@ -33,7 +33,7 @@ from smelib.compiling import differentiator
 from smelib.devices import keep_freed_memory
 from smelib.models import Network
 from smelib.presets import DLFA_SETTINGS
-from smelib.solver import _over_restarts
+from smelib.restarts import over_restarts
 
 SHAPES = {"femnist": ((1, 28, 28), 62), "cifar100": ((3, 32, 32), 100)}
 CASES = [("femnist", 10), ("femnist", 50), ("cifar100", 10), ("cifar100", 50)]
@@ -65,7 +65,7 @@ def ours(method: str, dataset: str, samples: int, *, compiled: bool = False) -> 
     keep_freed_memory()
     model, update, labels, z = scene(dataset, samples)
     objective = getattr(objectives, method)(model, update.to(z.device), labels, tv=0.01)
-    differentiate = differentiator(_over_restarts(objective, 1), compiled)
+    differentiate = differentiator(over_restarts(objective, 1), compiled)
     images = z[None].clone().requires_grad_()
     aux = {"alpha": torch.full((1,), 0.5, requires_grad=True)} if method == "sme" else {}
     return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), model, images, aux)
@@ -92,7 +92,7 @@ def sometimes(dataset: str, samples: int, every: int, *, compiled: bool = False)
     keep_freed_memory()
     model, update, labels, z = scene(dataset, samples)
     objective = objectives.sme(model, update.to(z.device), labels, tv=0.01)
-    differentiate = differentiator(_over_restarts(objective, 1), compiled)
+    differentiate = differentiator(over_restarts(objective, 1), compiled)
     images = z[None].clone().requires_grad_()
     alpha, count = torch.full((1,), 0.5, requires_grad=True), [0]
 
@@ -287,7 +287,7 @@ def throughput(method: str, dataset: str, restarts: int) -> Step:
     keep_freed_memory()
     model, update, labels, z = scene(dataset, 10)
     objective = getattr(objectives, method)(model, update.to(z.device), labels, tv=0.01)
-    differentiate = differentiator(_over_restarts(objective, restarts), False)
+    differentiate = differentiator(over_restarts(objective, restarts), False)
     images = z.expand(restarts, *z.shape).clone().requires_grad_()
     aux = {"alpha": torch.full((restarts,), 0.5, requires_grad=True)} if method == "sme" else {}
     return _with_adam(lambda: differentiate(images, aux, torch.zeros(())), model, images, aux)

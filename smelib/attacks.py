@@ -1,7 +1,7 @@
 """The attacks as a reader calls them: an objective, the loop, and that paper's defaults.
 
-The signature is the threat model. DLG, IG and SME see `update` (w0, wT and N); DLFA also sees
-the client's `Protocol`. None can reach the client's images.
+The signature is the threat model. DLG, IG, SME and retrace see `update` (w0, wT and N); DLFA also
+sees the client's `Protocol`, and retrace may. None can reach the client's images.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from smelib import objectives, seeds
 from smelib.devices import afford, pick_device
-from smelib.errors import InputError, checked
+from smelib.errors import InputError, checked, whole
 from smelib.models import Network
 from smelib.objectives import Aux, Objective
 from smelib.pairing import match
@@ -231,6 +231,34 @@ def sme(
     return reconstruct(model, update, labels, loss, recipe, given, name="SME")
 
 
+@checked
+def retrace(
+    model: Network,
+    update: Update,
+    labels: Tensor,
+    *,
+    nodes: int = 1,
+    protocol: Protocol | None = None,
+    tv: float = 0.003,
+    preset: str | Preset = "fast",
+    every: int = 3,
+    **options: object,
+) -> Reconstruction:
+    """SME that follows the client's path: walked from the dummies `every` so many steps.
+
+    Sees what SME sees. With `protocol`, walks take the client's steps with its optimiser. The path
+    is matched with the gradients at K `nodes` of it, and what they leave over is held. `options`
+    are those of `solver.Options`.
+    """
+    nodes, every = whole(nodes, "nodes"), whole(every, "every")
+    how = named(preset)
+    given = Options.of(options, steps=how.steps)
+    loss = partial(objectives.retrace, tv=tv, nodes=nodes, protocol=protocol, seed=given.seed)
+    middle = {"unknowns": lambda generator: {"alpha": torch.tensor(0.5)}}
+    recipe = replace(how.recipe(), renew=every, **middle)
+    return reconstruct(model, update, labels, loss, recipe, given, name="retrace")
+
+
 def merge_epochs(z: Tensor) -> Tensor:
     """Match every epoch's dummies `[E, N, ...]` to the first epoch's, reorder, and average."""
     aligned = [epoch[torch.as_tensor(match(epoch, z[0]), device=z.device)] for epoch in z]
@@ -284,4 +312,10 @@ def dlfa(
     return reconstruct(model, update, labels, objective, recipe, given, name="DLFA")
 
 
-ATTACKS: dict[str, Callable[..., Reconstruction]] = {"dlg": dlg, "ig": ig, "sme": sme, "dlfa": dlfa}
+ATTACKS: dict[str, Callable[..., Reconstruction]] = {
+    "dlg": dlg,
+    "ig": ig,
+    "sme": sme,
+    "retrace": retrace,
+    "dlfa": dlfa,
+}

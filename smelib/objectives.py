@@ -9,29 +9,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from torch.func import vjp
-from torch.nn import functional as F
 
 from smelib import params as P
 from smelib import seeds
+from smelib.errors import InputError
 from smelib.federated import batches, blank, gradient, move
 from smelib.models import Network
+from smelib.priors import (
+    Summary,
+    by_epoch,
+    max_features,  # noqa: F401
+    mean_image,
+    order_gap,
+    total_variation,
+    wrapped_variation,
+)
+from smelib.recomputing import recomputed
 from smelib.types import Params, Protocol, Update
+from smelib.walking import Walker, part
 
 Aux: TypeAlias = dict[str, Tensor]
 Terms: TypeAlias = dict[str, Tensor]
 Objective: TypeAlias = Callable[[Tensor, Aux, Tensor], tuple[Tensor, Terms]]
-
-
-def total_variation(z: Tensor) -> Tensor:
-    """Mean absolute difference of neighbouring pixels, horizontal and vertical.  [Geiping20]"""
-    gaps = z[..., 1:] - z[..., :-1], z[..., 1:, :] - z[..., :-1, :]
-    return sum(gap.abs().mean() for gap in gaps if gap.numel()) / 2
 
 
 def dlg(model: Network, update: Update, labels: Tensor | None, *, lr: float) -> Objective:
@@ -51,15 +56,21 @@ def dlg(model: Network, update: Update, labels: Tensor | None, *, lr: float) -> 
     return loss
 
 
+def own_batches(labels: Tensor, protocol: Protocol, seed: int) -> list[Tensor]:
+    """The batches of a simulated client, in the attack's own order: the true one is hidden."""
+    drawn = batches(len(labels), protocol, seeds.generator(seed, "simulated batches"))
+    return [batch.to(labels.device) for batch in drawn]
+
+
 def match_direction(
-    model: Network, update: Update, labels: Tensor, tv: float, at: Callable[[Aux], Params]
+    model: Network, update: Update, tv: float, dummy: Callable[[Tensor, Aux], Params]
 ) -> Objective:
-    """Match the update's direction with the dummies' gradient at the weights `at(aux)`."""
+    """Match the update's direction with `dummy(images, aux)`, a gradient of the dummies."""
     direction = model.trained(P.sub(update.before, update.after))
 
     def loss(images: Tensor, aux: Aux, step: Tensor) -> tuple[Tensor, Terms]:
-        dummy = gradient(model, at(aux), images, labels)
-        similarity, smooth = 1 - P.cosine(direction, dummy), total_variation(images)
+        similarity = 1 - P.cosine(direction, dummy(images, aux))
+        smooth = total_variation(images)
         return similarity + tv * smooth, {"similarity": similarity, "tv": smooth}
 
     return loss
@@ -67,7 +78,8 @@ def match_direction(
 
 def ig(model: Network, update: Update, labels: Tensor, *, tv: float) -> Objective:
     """Match the update's direction with the dummies' gradient at $w_0$.  [Geiping20, Eq. 4]"""
-    return match_direction(model, update, labels, tv, lambda aux: update.before)
+    here = partial(gradient, model, update.before, labels=labels)
+    return match_direction(model, update, tv, lambda images, aux: here(images))
 
 
 def sme(model: Network, update: Update, labels: Tensor, *, tv: float) -> Objective:
@@ -79,30 +91,60 @@ def sme(model: Network, update: Update, labels: Tensor, *, tv: float) -> Objecti
     start = model.trained(update.before)
     ahead = P.sub(model.trained(update.after), start)  # once, and not at every step
 
-    def surrogate(aux: Aux) -> Params:
-        return {**update.before, **P.add(start, ahead, aux["alpha"])}
+    def surrogate(images: Tensor, aux: Aux) -> Params:
+        weights = {**update.before, **P.add(start, ahead, aux["alpha"])}
+        return gradient(model, weights, images, labels)
 
-    return match_direction(model, update, labels, tv, surrogate)
+    return match_direction(model, update, tv, surrogate)
 
 
-class _Recomputed(torch.autograd.Function):
-    """A function whose inner graph is not kept: backward runs it again.  [Chen16]"""
+@dataclass(frozen=True)
+class Renewed:
+    """A loss that holds something fixed, which `renew` works out from the dummies now and then.
 
-    generate_vmap_rule = True
+    `renew(images, aux)` returns what is held, by name, and the loop hands it to the loss in `aux`.
+    The first time `aux` has nothing of it.
+    """
 
-    @staticmethod
-    def forward(run: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> tuple[Tensor, ...]:
-        return run(*inputs)
+    loss: Objective
+    renew: Callable[[Tensor, Aux], Aux]
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
-        ctx.run = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
+    def __call__(self, images: Tensor, aux: Aux, step: Tensor) -> tuple[Tensor, Terms]:
+        """The loss, with what is held in `aux`."""
+        return self.loss(images, aux, step)
 
-    @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple:
-        _, pull_back = vjp(ctx.run, *ctx.saved_tensors)
-        return None, *pull_back(slopes)
+
+def retrace(
+    model: Network,
+    update: Update,
+    labels: Tensor,
+    *,
+    tv: float,
+    nodes: int = 1,
+    moves: int = 10,
+    protocol: Protocol | None = None,
+    seed: int = 0,
+) -> Renewed:
+    """Match it with the gradients at K `nodes` of a path that the dummies themselves walk.
+
+    $1 - \\cos(w_0 - w_T, \\frac{1}{K} \\sum_k g(\\hat w_k; z) + r)$, nodes and $r$ held: now and
+    then the client's training is simulated from the dummies, without a graph, and $r$ is what its
+    mean move has over the gradients at the nodes. So the value is the simulated update's, and only
+    the slope is that of K gradients. Until the first walk the nodes lie on the segment, $r = 0$.
+
+    With `protocol`, the walk takes the client's steps in batches of its own; without, `moves` steps
+    with all dummies at once, of such a length that it gets as far along the update as $w_T$.
+    """
+    how = protocol or Protocol(moves, len(labels))
+    order = own_batches(labels, how, seed)
+    if nodes > len(order):
+        raise InputError(f"a walk of {len(order)} steps has no {nodes} nodes; ask for fewer.")
+    walker = Walker(model, update, labels, order, how, protocol and protocol.lr, nodes)
+
+    def surrogate(images: Tensor, held: Aux) -> Params:
+        return P.add(walker.slope(images, held), part(held, "rest"))
+
+    return Renewed(match_direction(model, update, tv, surrogate), walker.renew)
 
 
 def simulate(
@@ -152,53 +194,8 @@ def simulate(
     for start in range(0, steps, stride):
         inputs = (*state, *dummies[start : start + stride])
         run = partial(advance, start)
-        state = _Recomputed.apply(run, *inputs) if stride < steps else run(*inputs)
+        state = recomputed(run, *inputs) if stride < steps else run(*inputs)
     return unpack(state)[0]
-
-
-Summary: TypeAlias = Callable[[Tensor], Tensor]
-
-
-def mean_image(images: Tensor) -> Tensor:
-    """An order-free summary of every epoch of `[E, N, C, H, W]`: its mean image.  [Dimitrov22]"""
-    return images.mean(dim=1)
-
-
-def max_features(like: Tensor, channels: int, *, seed: int, filters: int = 96) -> Summary:
-    """An order-free summary: each pixel's largest response to fixed random 3×3 filters."""
-    generator = seeds.generator(seed, "features")
-    draw = torch.randn(filters, channels, 3, 3, generator=generator) / math.sqrt(9 * channels)
-    bank = draw.to(like)
-
-    def summary(images: Tensor) -> Tensor:
-        responses = F.conv2d(images.flatten(0, 1), bank, padding=1)
-        return responses.unflatten(0, images.shape[:2]).amax(dim=1)
-
-    return summary
-
-
-def _by_epoch(summary: Summary, images: Tensor) -> Tensor:
-    """The summaries one epoch at a time, each run again on the way back: none keeps its graph."""
-    return torch.cat(
-        [_Recomputed.apply(lambda x: (summary(x),), epoch)[0] for epoch in images.split(1)]
-    )
-
-
-def order_gap(summaries: Tensor) -> Tensor:
-    """Mean squared difference of the epochs' summaries, over all $E^2$ pairs as the authors do.
-
-    An epoch's pair with itself counts, so that a mean over distinct pairs is E/(E - 1) times this.
-    """
-    # Over all pairs, the squared differences sum to 2E times those from the mean.
-    apart = (summaries - summaries.mean(dim=0)).square().flatten(1).mean(dim=1)
-    return 2 * apart.mean()
-
-
-def wrapped_variation(z: Tensor) -> Tensor:
-    """Squared differences of neighbours, wrapping around, summed over an image.  [Dimitrov22]"""
-    across = (z - z.roll(1, dims=-1)).square()
-    down = (z - z.roll(1, dims=-2)).square()
-    return (across + down).sum(dim=(-3, -2, -1)).mean()
 
 
 def layer_weights(weights: Params) -> dict[str, float]:
@@ -233,12 +230,8 @@ def dlfa(
     """
     target = model.trained(P.scale(P.sub(update.before, update.after), 1 / protocol.lr))
     steps, (first, last) = protocol.steps(len(labels)), factor
-    drawn = list(batches(len(labels), protocol, seeds.generator(seed, "simulated batches")))
-    per_epoch = steps // protocol.epochs
-    order_of = [
-        [batch.to(labels.device) for batch in drawn[e * per_epoch : (e + 1) * per_epoch]]
-        for e in range(protocol.epochs)
-    ]
+    drawn, per_epoch = own_batches(labels, protocol, seed), steps // protocol.epochs
+    order_of = [drawn[e * per_epoch : (e + 1) * per_epoch] for e in range(protocol.epochs)]
 
     def loss(images: Tensor, aux: Aux, step: Tensor) -> tuple[Tensor, Terms]:
         dummy = simulate(
@@ -249,7 +242,7 @@ def dlfa(
         )
         pixels = model.denormalise(images)
         outside = (pixels - pixels.clamp(0, 1)).square().sum(dim=(-3, -2, -1)).mean()
-        summaries = _by_epoch(summary, images) if checkpoint else summary(images)
+        summaries = by_epoch(summary, images) if checkpoint else summary(images)
         smooth, apart = wrapped_variation(images), order_gap(summaries)
         priors = tv * smooth + clip * outside + order * apart
         now = last if first == last else first * (last / first) ** (step / until).clamp(max=1)

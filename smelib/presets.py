@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from smelib.errors import nearest
-from smelib.solver import Recipe, adam, cosine, staircase
+from smelib.optimisers import adam, cosine, staircase
+from smelib.solver import Recipe
 from smelib.types import Schedule
 
 

@@ -24,7 +24,7 @@ PURPOSES = {
     "round": "the seed of client i in round r: derive(seed, 'round', r, i)",
     "start": "an attack's first dummies",
     "unknowns": "its other unknowns",
-    "simulated batches": "the order of the batches that DLFA simulates",
+    "simulated batches": "the order of the batches that an attack simulates",
     "features": "DLFA's random filters",
     "label dummies": "the noise from which label counts are estimated",
 }

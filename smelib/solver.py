@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm.auto import tqdm
@@ -17,30 +16,11 @@ from tqdm.auto import tqdm
 from smelib.compiling import differentiator
 from smelib.errors import InputError, check_fields, nearest, whole
 from smelib.objectives import Aux, Objective, Terms
+from smelib.optimisers import adam, cosine, lbfgs, staircase  # noqa: F401
+from smelib.restarts import better, choose, finite, over_restarts
 from smelib.types import Schedule, Stop, constant
 
 CHECK_EVERY = 25  # steps between two looks at the loss: only then does the device wait for us
-
-
-def staircase(step: int, steps: int) -> float:
-    """×0.1 after 3/8, 5/8 and 7/8 of the steps, as in the official SME code."""
-    return 0.1 ** sum(step >= steps * k / 8 for k in (3, 5, 7))
-
-
-def cosine(step: int, steps: int) -> float:
-    """From 1 to 0 along half a cosine."""
-    return (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def adam(groups: list[dict], betas: tuple[float, float] = (0.9, 0.999)) -> Optimizer:
-    """Adam, with the usual momentum terms by default; each group brings its own learning rate."""
-    return torch.optim.Adam(groups, betas=betas)
-
-
-def lbfgs(groups: list[dict]) -> Optimizer:
-    """L-BFGS over all unknowns together, 20 iterations a step, with a Wolfe line search."""
-    everything = [p for group in groups for p in group["params"]]
-    return torch.optim.LBFGS(everything, lr=groups[0]["lr"], line_search_fn="strong_wolfe")
 
 
 @dataclass(frozen=True)
@@ -53,7 +33,8 @@ class Recipe:
     `every` is updated, and its gradient computed, only every so many steps.
 
     The images start as N(0, 1) noise, or near mid-grey with `grey` as much of it. `unknowns` draws
-    the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them.
+    the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them. Every
+    `renew` steps, an objective that holds something fixed works it out anew.
     """
 
     rates: dict[str, float]
@@ -65,6 +46,7 @@ class Recipe:
     unknowns: Callable[[torch.Generator], Aux] = lambda generator: {}
     epochs: int | None = None
     finish: Callable[[Tensor], Tensor] = lambda z: z
+    renew: int = 10
 
 
 @dataclass(frozen=True)
@@ -163,7 +145,9 @@ class _Loop:
             [{"params": [v], "lr": recipe.rates[k]} for k, v in self.unknowns.items()]
         )
         self.schedule = LambdaLR(self.optimiser, lambda k: recipe.schedule(k, options.steps))
-        self.evaluate = _over_restarts(objective, len(images))
+        self.evaluate = over_restarts(objective, len(images))
+        self.renewal = getattr(objective, "renew", lambda images, aux: {})
+        self.held: Aux = {}
         self.differentiate = differentiator(self.evaluate, options.compile)
         self.history: dict[str, Tensor] = {}
         self.noted = 0
@@ -182,12 +166,19 @@ class _Loop:
             if name in self.unknowns:
                 self.unknowns[name].clamp_(low, high)
 
+    def _renewed(self, state: dict[str, Tensor]) -> Aux:
+        """What the objective holds fixed, restart by restart, worked out from a state."""
+        known = {**state, **self.held}
+        rows = [{k: v[r] for k, v in known.items()} for r in range(len(state["images"]))]
+        found = [self.renewal(row.pop("images"), row) for row in rows]
+        return {k: torch.stack([row[k] for row in found]) for k in found[0]}
+
     def _closure(self) -> Tensor:
         self.optimiser.zero_grad()
         aux = {k: v for k, v in self.unknowns.items() if k != "images"}
         due = {k for k in aux if self.done % self.recipe.every.get(k, 1) == 0}
         live = {k: v if k in due else v.detach() for k, v in aux.items()}
-        loss, terms = self.differentiate(self.unknowns["images"], live, self.clock)
+        loss, terms = self.differentiate(self.unknowns["images"], live | self.held, self.clock)
         if self.noted == self.done:
             found = {"loss": loss, **terms, **{k: v for k, v in aux.items() if v.ndim == 1}}
             for k, v in found.items():
@@ -202,13 +193,15 @@ class _Loop:
         """One step of the optimiser."""
         if self.done in self.taken_at:
             self.taken.append(self.unknowns["images"].detach().clone())
+        if self.done % self.recipe.renew == 0:
+            self.held = self._renewed(self._state())
         before = self._state() if self.options.keep == "best" else {}
         self.optimiser.step(self._closure)
         self.schedule.step()
         self._project()
         if self.options.keep == "best":
             score = self.history.get("score", self.history["loss"])[self.done]
-            self.best, self.best_score = _better(score, before, self.best_score, self.best)
+            self.best, self.best_score = better(score, before, self.best_score, self.best)
         self.clock += 1
         self.done += 1
 
@@ -218,12 +211,12 @@ class _Loop:
 
     def look(self) -> Stop:
         """Remember the restarts that are well; stop when none is, or when none gets better."""
-        well = torch.isfinite(self.recent()).all(dim=0) & _finite(self.unknowns)
+        well = torch.isfinite(self.recent()).all(dim=0) & finite(self.unknowns)
         if not bool(well.any()):
             return Stop.DIVERGED
         # The loss of the older of the two is known by now, and finite.
-        self.safer = _choose(well, self.safe, self.safer)
-        self.safe = _choose(well, self.unknowns, self.safe)
+        self.safer = choose(well, self.safe, self.safer)
+        self.safe = choose(well, self.unknowns, self.safe)
         stalled = self.options.tolerance > 0 and _stalled(self.recent(), self.options.tolerance)
         return Stop.STALLED if stalled else Stop.FINISHED
 
@@ -232,19 +225,19 @@ class _Loop:
         """The state to return, and how it got there."""
 
         def at(state: dict[str, Tensor]) -> tuple[Tensor, Terms]:
-            aux = {k: v for k, v in state.items() if k != "images"}
+            aux = {k: v for k, v in state.items() if k != "images"} | self._renewed(state)
             return self.evaluate(state["images"], aux, self.clock)
 
-        kept = _finite(self.unknowns) & (stopped is not Stop.DIVERGED)
-        last = _choose(kept, self.unknowns, self.safe)
+        kept = finite(self.unknowns) & (stopped is not Stop.DIVERGED)
+        last = choose(kept, self.unknowns, self.safe)
         loss, terms = at(last)
         for good in (self.safe, self.safer):
             unwell = ~torch.isfinite(loss)
             if bool(unwell.any()):
-                last = _choose(unwell, good, last)
+                last = choose(unwell, good, last)
                 loss, terms = at(last)
         if self.options.keep == "best":
-            last, _ = _better(terms.get("score", loss), last, self.best_score, self.best)
+            last, _ = better(terms.get("score", loss), last, self.best_score, self.best)
             loss, terms = at(last)
         passed = [s for s in self.taken_at if s < self.done]
         pictures = self.options.snapshots > 0
@@ -263,47 +256,10 @@ class _Loop:
         )
 
 
-def _over_restarts(objective: Objective, restarts: int) -> Objective:
-    """The objective with a leading dimension; a single run skips vmap, which costs a little."""
-    if restarts > 1:
-        return vmap(objective, in_dims=(0, 0, None))
-
-    def single(images: Tensor, aux: Aux, step: Tensor) -> tuple:
-        first = images[0]
-        if first.ndim == 4:
-            first = first.contiguous(memory_format=torch.channels_last)
-        loss, terms = objective(first, {k: v[0] for k, v in aux.items()}, step)
-        return loss[None], {k: v[None] for k, v in terms.items()}
-
-    return single
-
-
 def _evenly(steps: int, count: int) -> list[int]:
     """`count` step numbers from 0, spread over the run; the end state is added as the last."""
     pieces = min(count - 1, steps)
     return sorted({steps * i // pieces for i in range(pieces)})
-
-
-def _finite(state: dict[str, Tensor]) -> Tensor:
-    """Restart by restart, whether all numbers are finite."""
-    rows = [torch.isfinite(v.detach()).view(len(v), -1).all(dim=1) for v in state.values()]
-    return torch.stack(rows).all(dim=0)
-
-
-def _choose(which: Tensor, yes: dict[str, Tensor], no: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Restart by restart, one state or the other."""
-    return {
-        k: torch.where(which.view(-1, *[1] * (v.ndim - 1)), v.detach(), no[k])
-        for k, v in yes.items()
-    }
-
-
-def _better(
-    score: Tensor, state: dict[str, Tensor], best_score: Tensor, best: dict[str, Tensor]
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Keep, restart by restart, the state with the lower score; NaN is never lower."""
-    won = score < best_score
-    return _choose(won, state, best), torch.where(won, score.detach(), best_score)
 
 
 def _stalled(recent: Tensor, tolerance: float) -> bool:

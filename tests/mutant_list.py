@@ -42,18 +42,14 @@ NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
 AUDITING = "tests/test_auditing.py"
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
-ATTACKS = "tests/test_attacks.py"
+ATTACKS, RETRACE = "tests/test_attacks.py", "tests/test_retrace.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
 
 MODULES = {
     "objectives": Module(
         "smelib/objectives.py",
-        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER),
+        (OBJECTIVES, FEDERATED, SCORES, NETWORK, PROPERTIES, SOLVER, RETRACE),
         (
-            Mutant("if gap.numel()) / 2", "if gap.numel())", "twice the total variation"),
-            Mutant("sum(gap.abs()", "sum(gap.square()", "squared, not absolute, differences"),
-            Mutant("z[..., 1:, :] - z[..., :-1, :]", "z[..., 1:] - z[..., :-1]", "no vertical TV"),
-            Mutant(" for gap in gaps if gap.numel())", " for gap in gaps)", "NaN in thin images"),
             Mutant(
                 "update.after), 1 / lr))", "update.after), lr))", "DLG's target is lr² too short"
             ),
@@ -85,19 +81,25 @@ MODULES = {
                 "similarity + tv * smooth", "similarity - tv * smooth", "rough images preferred"
             ),
             Mutant("1 - P.cosine(direction", "-P.cosine(direction", "the mismatch begins at -1"),
-            Mutant("lambda aux: update.before", "lambda aux: update.after", "IG matches at wT"),
+            Mutant(
+                "gradient, model, update.before,",
+                "gradient, model, update.after,",
+                "IG matches at wT",
+            ),
             Mutant(
                 "P.sub(model.trained(update.after), start)",
                 "P.sub(start, model.trained(update.after))",
                 "alpha runs backwards",
             ),
+            Mutant(
+                'P.add(walker.slope(images, held), part(held, "rest"))',
+                "walker.slope(images, held)",
+                "retrace forgets the rest of the path",
+            ),
+            Mutant("protocol and protocol.lr", "None", "retrace ignores the known rate"),
+            Mutant("if nodes > len(order):", "if False:", "more nodes than steps, unsaid"),
             Mutant('ahead, aux["alpha"])', 'ahead, aux["alpha"].detach())', "alpha never learns"),
             Mutant("{**update.before, **P.add(", "{**P.add(", "SME forgets frozen layers, buffers"),
-            Mutant(
-                "vjp(ctx.run, *ctx",
-                "vjp(lambda *x: x, *ctx",
-                "the recomputed slope is the identity's",
-            ),
             Mutant("total, -protocol.lr)", "total, protocol.lr)", "the simulated client climbs"),
             Mutant(
                 "enumerate(given, start)", "enumerate(given)", "later segments use early labels"
@@ -120,23 +122,6 @@ MODULES = {
                 "+ 1 if checkpoint else steps",
                 "+ 1 if not checkpoint else steps",
                 "checkpoints swapped",
-            ),
-            Mutant("images.mean(dim=1)", "images.mean(dim=0)", "the mean over epochs, not images"),
-            Mutant(".amax(dim=1)", ".amin(dim=1)", "the smallest response, not the largest"),
-            Mutant(".amax(dim=1)", ".amax(dim=0)", "the largest over epochs, not images"),
-            Mutant("bank, padding=1)", "bank)", "features ignore the border"),
-            Mutant(
-                " / math.sqrt(9 * channels)", "", "features are too large: another prior weight"
-            ),
-            Mutant("return 2 * apart.mean()", "return apart.mean()", "half the order prior"),
-            Mutant(
-                "summaries.mean(dim=0))", "summaries.mean())", "an epoch is compared with a number"
-            ),
-            Mutant("z.roll(1, dims=-1)", "z.roll(1, dims=-2)", "DLFA's TV is vertical only"),
-            Mutant(
-                "(across + down).sum(dim=(-3, -2, -1)).mean()",
-                "(across + down).mean()",
-                "DLFA's TV per pixel, not per image",
             ),
             Mutant("math.exp(-layers", "math.exp(layers", "the late layers count most"),
             Mutant(
@@ -181,32 +166,50 @@ MODULES = {
             ),
         ),
     ),
+    "walking": Module(
+        "smelib/walking.py",
+        (RETRACE,),
+        (
+            Mutant("weights, d, -eta)", "weights, d, eta)", "the walk climbs"),
+            Mutant("z[batch], labels[batch])", "z[batch], labels[: len(batch)])", "labels stay"),
+            Mutant("memory, t, len(order))", "memory, 0, len(order))", "Adam's count stands still"),
+            Mutant("d, memory = move(", "d, _ = move(", "the optimiser forgets"),
+            Mutant("slope if full else", "slope if True else", "a batch's gradient for all's"),
+            Mutant("nodes.append(weights)", "nodes.append(start)", "every node is w0"),
+            Mutant("(v / sloped[k]).sqrt()", "(v / sloped[k])", "the stretch is squared"),
+            Mutant(".nan_to_num(1.0, 1.0)", ".nan_to_num(0.0, 0.0)", "plain SGD matches nothing"),
+            Mutant("0.5 - (k + 0.5)", "(k + 0.5)", "the segment's nodes lie before it"),
+            Mutant("P.scale(target, -1.0)", "P.scale(target, 1.0)", "alpha runs backwards"),
+            Mutant(
+                "P.sub(path.mean, _stretched(path.slopes, path.stretch))",
+                "P.scale(path.mean, 0.0)",
+                "nothing is left over: only the nodes count",
+            ),
+            Mutant(
+                "int((k + 0.5) * steps / self.nodes)",
+                "int(k * steps / self.nodes)",
+                "nodes at the beginning of their stretch",
+            ),
+            Mutant(
+                "far / (steps * P.dot(path.mean, target))",
+                "far / P.dot(path.mean, target)",
+                "the next walk is T times too long",
+            ),
+            Mutant(
+                "> P.cosine(target, straight)", "> -2", "a walk that got lost is held all the same"
+            ),
+            Mutant("torch.where(closer, v, segment[k])", "v", "NaN is held"),
+            Mutant("if self.rate is not None:", "if False:", "the known rate is ignored"),
+            Mutant("    @torch.no_grad()\n", "", "the walk is differentiated"),
+            Mutant("v * stretch[k] for", "v for", "moves of Adam matched with bare gradients"),
+            Mutant('"ahead": P.scale(target, 0.0)', '"ahead": target', "alpha shifts the walk"),
+        ),
+    ),
     "solver": Module(
         "smelib/solver.py",
-        (SOLVER, PROPERTIES),
+        (SOLVER, PROPERTIES, RETRACE),
         (
             Mutant("CHECK_EVERY = 25", "CHECK_EVERY = 20", "looks at other steps than it says"),
-            Mutant("sum(step >= steps", "sum(step > steps", "the staircase falls a step late"),
-            Mutant("in (3, 5, 7))", "in (2, 4, 6))", "the staircase falls early"),
-            Mutant("return 0.1 **", "return 0.5 **", "the staircase halves"),
-            Mutant(
-                "return (1 + math.cos(math.pi * step / steps)) / 2",
-                "return 1.0",
-                "no cosine schedule",
-            ),
-            Mutant("math.pi * step", "2 * math.pi * step", "the cosine comes back up"),
-            Mutant("Adam(groups, betas=betas)", "Adam(groups)", "betas are ignored"),
-            Mutant(
-                "(0.9, 0.999)) -> Optimizer",
-                "(0.5, 0.999)) -> Optimizer",
-                "another Adam by default",
-            ),
-            Mutant(
-                "for group in groups for p",
-                "for group in groups[:1] for p",
-                "DLG's labels stay as drawn",
-            ),
-            Mutant(', line_search_fn="strong_wolfe"', "", "L-BFGS without its line search"),
             Mutant(
                 "cls(**{**defaults, **given})",
                 "cls(**{**given, **defaults})",
@@ -262,8 +265,8 @@ MODULES = {
             ),
             Mutant("math.inf)\n", "0.0)\n", "keep='best' keeps the start"),
             Mutant(
-                "_better(score, before, self",
-                "_better(score, self._state(), self",
+                "better(score, before, self",
+                "better(score, self._state(), self",
                 "'best' is one step late",
             ),
             Mutant(
@@ -274,26 +277,34 @@ MODULES = {
             Mutant(
                 'terms.get("score", loss), last', "loss, last", "the end is judged by a moving goal"
             ),
+            Mutant("self.done % self.recipe.renew == 0", "self.done == 0", "a path held for good"),
+            Mutant("{**state, **self.held}", "state", "a walk forgets the last one"),
+            Mutant("live | self.held", "live", "the loss does not get what is held"),
+            Mutant(
+                'if k != "images"} | self._renewed(state)',
+                'if k != "images"} | self.held',
+                "the end is judged by an old path",
+            ),
             Mutant("self.clock += 1", "self.clock += 0", "an objective's clock stands still"),
             Mutant(
                 "self.done - 2 * CHECK_EVERY", "self.done - CHECK_EVERY", "tolerance= never stops"
             ),
             Mutant(
-                ".all(dim=0) & _finite(self.unknowns)",
+                ".all(dim=0) & finite(self.unknowns)",
                 ".all(dim=0)",
                 "a NaN state is stored as good",
             ),
             Mutant(
-                "well = torch.isfinite(self.recent()).all(dim=0) & _finite",
-                "well = _finite",
+                "well = torch.isfinite(self.recent()).all(dim=0) & finite",
+                "well = finite",
                 "a NaN loss is stored as good",
             ),
             Mutant(
                 "if not bool(well.any())", "if not bool(well.all())", "one NaN restart ends all"
             ),
             Mutant(
-                "_choose(well, self.unknowns, self.safe)",
-                "_choose(well, self.safe, self.unknowns)",
+                "choose(well, self.unknowns, self.safe)",
+                "choose(well, self.safe, self.unknowns)",
                 "the bad state is remembered",
             ),
             Mutant("self.options.tolerance > 0 and", "True and", "a run at rest stops unasked"),
@@ -301,27 +312,103 @@ MODULES = {
                 " & (stopped is not Stop.DIVERGED)", "", "a diverged run returns its last state"
             ),
             Mutant(
-                "_choose(unwell, good, last)",
-                "_choose(unwell, last, good)",
+                "choose(unwell, good, last)",
+                "choose(unwell, last, good)",
                 "the well are put back",
             ),
             Mutant(
-                "last = _choose(unwell, good, last)\n                loss, terms = at(last)",
-                "last = _choose(unwell, good, last)",
+                "last = choose(unwell, good, last)\n                loss, terms = at(last)",
+                "last = choose(unwell, good, last)",
                 "the loss of another state is reported",
             ),
             Mutant(
                 "in (self.safe, self.safer):", "in (self.safe,):", "a step over the edge loses all"
             ),
             Mutant(
-                "_choose(well, self.safe, self.safer)", "self.safe", "a bad restart has no way back"
+                "choose(well, self.safe, self.safer)", "self.safe", "a bad restart has no way back"
             ),
             Mutant("if s < self.done]", "if s <= self.done]", "a snapshot of a step not taken"),
             Mutant("v[: self.done].cpu()", "v.cpu()", "the history ends in zeros"),
+            Mutant("steps * i // pieces", "steps * i // count", "snapshots crowd at the start"),
+            Mutant("(earlier - later <", "(later - earlier <", "a run that improves is stopped"),
+            Mutant("< tolerance * earlier.abs())", "< tolerance)", "tolerance= is no share"),
+            Mutant(
+                "earlier.abs()).all())", "earlier.abs()).any())", "one restart at rest stops all"
+            ),
+        ),
+    ),
+    "priors": Module(
+        "smelib/priors.py",
+        (OBJECTIVES, SCORES, PROPERTIES, SOLVER),
+        (
+            Mutant("if gap.numel()) / 2", "if gap.numel())", "twice the total variation"),
+            Mutant("sum(gap.abs()", "sum(gap.square()", "squared, not absolute, differences"),
+            Mutant("z[..., 1:, :] - z[..., :-1, :]", "z[..., 1:] - z[..., :-1]", "no vertical TV"),
+            Mutant(" for gap in gaps if gap.numel())", " for gap in gaps)", "NaN in thin images"),
+            Mutant("images.mean(dim=1)", "images.mean(dim=0)", "the mean over epochs, not images"),
+            Mutant(".amax(dim=1)", ".amin(dim=1)", "the smallest response, not the largest"),
+            Mutant(".amax(dim=1)", ".amax(dim=0)", "the largest over epochs, not images"),
+            Mutant("bank, padding=1)", "bank)", "features ignore the border"),
+            Mutant(
+                " / math.sqrt(9 * channels)", "", "features are too large: another prior weight"
+            ),
+            Mutant("return 2 * apart.mean()", "return apart.mean()", "half the order prior"),
+            Mutant(
+                "summaries.mean(dim=0))", "summaries.mean())", "an epoch is compared with a number"
+            ),
+            Mutant("z.roll(1, dims=-1)", "z.roll(1, dims=-2)", "DLFA's TV is vertical only"),
+            Mutant(
+                "(across + down).sum(dim=(-3, -2, -1)).mean()",
+                "(across + down).mean()",
+                "DLFA's TV per pixel, not per image",
+            ),
+        ),
+    ),
+    "recomputing": Module(
+        "smelib/recomputing.py",
+        (PROPERTIES, OBJECTIVES),
+        (
+            Mutant(
+                "vjp(ctx.run, *ctx",
+                "vjp(lambda *x: x, *ctx",
+                "the recomputed slope is the identity's",
+            ),
+        ),
+    ),
+    "optimisers": Module(
+        "smelib/optimisers.py",
+        (SOLVER, PROPERTIES),
+        (
+            Mutant("sum(step >= steps", "sum(step > steps", "the staircase falls a step late"),
+            Mutant("in (3, 5, 7))", "in (2, 4, 6))", "the staircase falls early"),
+            Mutant("return 0.1 **", "return 0.5 **", "the staircase halves"),
+            Mutant(
+                "return (1 + math.cos(math.pi * step / steps)) / 2",
+                "return 1.0",
+                "no cosine schedule",
+            ),
+            Mutant("math.pi * step", "2 * math.pi * step", "the cosine comes back up"),
+            Mutant("Adam(groups, betas=betas)", "Adam(groups)", "betas are ignored"),
+            Mutant(
+                "(0.9, 0.999)) -> Optimizer",
+                "(0.5, 0.999)) -> Optimizer",
+                "another Adam by default",
+            ),
+            Mutant(
+                "for group in groups for p",
+                "for group in groups[:1] for p",
+                "DLG's labels stay as drawn",
+            ),
+            Mutant(', line_search_fn="strong_wolfe"', "", "L-BFGS without its line search"),
+        ),
+    ),
+    "restarts": Module(
+        "smelib/restarts.py",
+        (SOLVER, PROPERTIES),
+        (
             Mutant(
                 "in_dims=(0, 0, None)", "in_dims=(0, None, None)", "restarts share their unknowns"
             ),
-            Mutant("steps * i // pieces", "steps * i // count", "snapshots crowd at the start"),
             Mutant(
                 ".view(len(v), -1).all(dim=1)",
                 ".view(len(v), -1).any(dim=1)",
@@ -339,11 +426,6 @@ MODULES = {
             ),
             Mutant(
                 "won = score < best_score", "won = ~(score > best_score)", "NaN is the best of all"
-            ),
-            Mutant("(earlier - later <", "(later - earlier <", "a run that improves is stopped"),
-            Mutant("< tolerance * earlier.abs())", "< tolerance)", "tolerance= is no share"),
-            Mutant(
-                "earlier.abs()).all())", "earlier.abs()).any())", "one restart at rest stops all"
             ),
         ),
     ),
@@ -964,7 +1046,7 @@ MODULES = {
         "smelib/auditing/normalising.py",
         (AUDITING,),
         (
-            Mutant("Search(free[-1]", "Search(free[0]", "the widest range is taken"),
+            Mutant(" / _used(tried[k].images)", "", "the widest range is taken"),
             Mutant("rate=how.rate / ratio", "rate=how.rate", "steps depend on the units"),
             Mutant("0.01 * ratio", "0.01 / ratio", "smoothing depends on the units"),
         ),

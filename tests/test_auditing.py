@@ -252,7 +252,9 @@ def test_steps_and_smoothing_are_the_same_in_pixels() -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_narrowest_of_equals_is_taken(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_range_must_be_used_and_not_be_too_narrow(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wide, middle, half, raw = normalising.candidates(channels)
     shape = (channels, 8, 8)
     body = nn.Sequential(nn.Flatten(), nn.Linear(channels * 64, 5))
@@ -260,7 +262,8 @@ def test_the_narrowest_of_equals_is_taken(channels: int, monkeypatch: pytest.Mon
         k: smelib.models.wrap(body, shape, 5, mean=m, std=s)
         for k, (m, s) in normalising.candidates(channels).items()
     }
-    pictures = dict.fromkeys(made, torch.full((3, *shape), 0.5))
+    ramp = torch.linspace(0.02, 0.98, 3 * channels * 64).view(3, *shape)
+    pictures = dict.fromkeys(made, ramp)
     left = {wide: 0.3, middle: 0.05, half: 0.052, raw: 0.07}
 
     def pretended(model: smelib.Network, *_: object, **__: object) -> object:
@@ -271,13 +274,13 @@ def test_the_narrowest_of_equals_is_taken(channels: int, monkeypatch: pytest.Mon
         return normalising.search(made, sent()[1], lambda m: torch.arange(3))
 
     monkeypatch.setattr(smelib.attacks, "sme", pretended)
-    assert (found().name, found().alike, found().mismatches) == (half, [middle, half], left)
-    left[raw] = 0.055
-    assert found().name == raw
-    pictures[raw] = torch.arange(3 * channels * 64).view(3, *shape).remainder(2).float()
-    assert found().name == (half if channels == 3 else raw), "a photograph is not black and white"
-    pictures |= dict.fromkeys(made, pictures[raw])
-    assert found().name == (middle if channels == 3 else raw)
+    assert (found().name, found().mismatches) == (middle, left)
+    pictures[middle] = 0.3 + 0.4 * ramp
+    assert found().name == half, "the middle one leaves most of its range unused"
+    pictures[half] = torch.arange(3 * channels * 64).view(3, *shape).remainder(2).float()
+    assert found().name == (raw if channels == 3 else half), "photographs are not black and white"
+    pictures |= dict.fromkeys(made, pictures[half])
+    assert found().name == middle, "where none is free, the mismatch alone"
 
 
 def test_candidates_are_ordered_by_the_range_they_allow() -> None:

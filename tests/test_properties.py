@@ -212,7 +212,7 @@ def test_rescaling_the_surrogates_target_changes_nothing(tiny: Scene) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "dlfa"])
+@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "retrace", "dlfa"])
 def test_an_attack_leaves_everything_as_it_was(tiny: Scene, name: str) -> None:
     extra = {"dlg": {"lr": 0.5}, "dlfa": {"protocol": tiny.protocol}}.get(name, {})
     kept = copy.deepcopy((tiny.network.body.state_dict(), tiny.update, tiny.labels))
@@ -239,7 +239,7 @@ def test_building_and_training_use_no_global_randomness() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "dlfa"])
+@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "retrace", "dlfa"])
 def test_the_same_seed_gives_the_same_bits(digits: Scene, name: str) -> None:
     extra = {"dlg": {"lr": 0.004}, "dlfa": {"protocol": smelib.Protocol(2, 4)}}.get(name, {})
     first, again, other = (
@@ -359,7 +359,7 @@ def test_the_update_is_the_sum_of_the_gradients_on_the_way(tiny: Scene) -> None:
         torch.testing.assert_close(moved[name], tiny.protocol.lr * total[name])
 
 
-@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "dlfa"])
+@pytest.mark.parametrize("name", ["dlg", "ig", "sme", "retrace", "dlfa"])
 @pytest.mark.parametrize("network", list(smelib.models.NETWORKS))
 def test_the_kernel_runs_on_the_meta_device(name: str, network: str) -> None:
     """A stray CPU tensor or an .item() inside the objective fails there."""
@@ -373,6 +373,7 @@ def test_the_kernel_runs_on_the_meta_device(name: str, network: str) -> None:
         "dlg": lambda: objectives.dlg(net, update, known, lr=0.1),
         "ig": lambda: objectives.ig(net, update, known, tv=0.01),
         "sme": lambda: objectives.sme(net, update, known, tv=0.01),
+        "retrace": lambda: objectives.retrace(net, update, known, tv=0.01, nodes=2),
         "dlfa": lambda: objectives.dlfa(
             net,
             update,
@@ -387,6 +388,9 @@ def test_the_kernel_runs_on_the_meta_device(name: str, network: str) -> None:
     shape = (2, 2, 1, 28, 28) if name == "dlfa" else (2, 1, 28, 28)
     z = torch.zeros(shape, device="meta", requires_grad=True)
     aux = {"alpha": torch.zeros((), device="meta", requires_grad=True)} if name == "sme" else {}
+    if name == "retrace":
+        aux = {"alpha": torch.zeros((), device="meta", requires_grad=True)}
+        aux |= make.renew(z.detach(), aux | make.renew(z.detach(), aux))
     value, _ = make(z, aux, torch.zeros((), device="meta"))
     value.backward()
     assert z.grad.device.type == "meta"

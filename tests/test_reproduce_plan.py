@@ -18,6 +18,8 @@ from smelib.reproduce import job, networks, plan, provenance
 from smelib.reproduce.plan import METHODS, Job, estimate, jobs
 from smelib.types import Protocol
 
+BOTH = ("sme", "retrace")
+
 
 def test_keys_are_stable_and_unique() -> None:
     assert Job("main", "femnist-E10-N10", "sme", 3).key == "main/femnist-E10-N10/sme/torch/3"
@@ -35,6 +37,12 @@ def test_the_plan_is_the_issue_s() -> None:
     assert [cells[f"femnist-E{e}-N10", "dlfa", "torch"] for e in (10, 20, 50)] == [5, 5, 3]
     assert cells["femnist-E10-N10", "dlfa", "lecun"] == 5
     assert cells["cifar100-E50-N50", "dlfa", "torch"] == 0
+    for table in ("main", "trained", "architectures"):
+        found = {
+            m: Counter((j.row, j.init, j.seed) for j in jobs(table, methods=[m])) for m in BOTH
+        }
+        assert found["retrace"] == found["sme"], "the same clients, for pairs"
+    assert not any(j.method == "retrace" and j.table == "cost" for j in jobs("cost"))
     paths = Counter(j.init for j in jobs("low_rank"))
     assert paths == {"torch": 90, "lecun": 50}
     assert all(j.setting.rounds == 1 for j in jobs("low_rank", inits=["lecun"], seeds=2))

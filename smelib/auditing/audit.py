@@ -155,7 +155,9 @@ class _Case:
     def attacked(self, model: Network, method: str, preset: str) -> list[Reconstruction]:
         """The attack from two independent starts."""
         given = dict(self.options)
-        if method in ("ig", "sme"):
+        if method == "retrace":
+            given |= {"protocol": self.protocol}
+        elif method in ("ig", "sme"):
             given |= normalising.in_pixels(model, preset)
         else:
             known = {"protocol": self.protocol}

@@ -30,7 +30,6 @@ USUAL: dict[int, dict[str, Normalisation]] = {
     },
 }
 """By channels, the widest range of values first."""
-TIE, NEAR = 1.2, 0.0015  # mismatches that are so near to the best, by either, explain as much
 PINNED = 0.015  # of a photograph's pixels, at black and at white both: the range is too narrow
 STEPS = 100  # of the look at each
 
@@ -67,11 +66,10 @@ def in_pixels(model: Network, preset: str | Preset) -> dict:
 
 @dataclass(frozen=True)
 class Search:
-    """What each normalisation leaves unexplained, the one taken, and all that do about as well."""
+    """The normalisation taken, and what each leaves unexplained."""
 
     name: str
     mismatches: dict[str, float]
-    alike: list[str]
 
 
 def search(
@@ -82,22 +80,27 @@ def search(
 ) -> Search:
     """The normalisation that explains the update best, by SME's own mismatch.
 
-    A wide range of values contains the narrow ones and explains what they explain, so of those
-    that do about as well the narrowest is taken; of colour images, whose pixels are seldom black
-    or white, the narrowest whose pictures do not press against both ends.
+    A wide range of values contains the narrow ones and explains what they explain. So a mismatch
+    counts for more where the pictures leave part of the range unused; and of colour images, whose
+    pixels are seldom black or white, a range is too narrow whose pictures press against both ends.
     """
-
     how = replace(PRESETS["fast"], steps=STEPS)
     tried = {
         name: attacks.sme(model, update, labels(model), **in_pixels(model, how), **options)
         for name, model in models.items()
     }
     mismatches = {name: found.similarity for name, found in tried.items()}
-    best = min(mismatches.values())
-    good = [name for name, left in mismatches.items() if left <= max(TIE * best, best + NEAR)]
     colour = next(iter(models.values())).shape[0] > 1
-    free = [name for name in good if not colour or _pinned(tried[name].images) < PINNED]
-    return Search(free[-1] if free else min(good, key=mismatches.get), mismatches, good)
+    free = [k for k, v in tried.items() if not colour or _pinned(v.images) < PINNED]
+    weighed = {k: mismatches[k] / _used(tried[k].images) for k in free or mismatches}
+    return Search(min(weighed, key=weighed.get), mismatches)
+
+
+def _used(images: Tensor) -> float:
+    """The share of the range that the pictures use, all but a hundredth of their pixels."""
+    values = images.flatten()[: 2**20].sort().values
+    ends = len(values) // 100
+    return max(0.05, float(values[-1 - ends] - values[ends]))
 
 
 def _pinned(images: Tensor) -> float:

@@ -41,7 +41,7 @@ def invert(
     options: dict,
 ) -> Reconstruction:
     """The chosen attack with the extra knowledge that it, and only it, needs."""
-    extra: dict = {}
+    extra: dict = {"protocol": protocol} if method == "retrace" else {}
     if method in ("dlfa", "dlg"):
         if protocol is None:
             raise InputError(

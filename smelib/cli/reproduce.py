@@ -64,7 +64,7 @@ def add_options(r: argparse.ArgumentParser) -> None:
     r.epilog = EXAMPLE
     r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
-    r.add_argument("--methods", help="like ig,sme,dlfa (all)")
+    r.add_argument("--methods", help="like ig,sme,retrace,dlfa (all)")
     r.add_argument("--inits", help="torch, lecun or both (the plan's)")
     r.add_argument("--seeds", type=int, help="clients per cell, also outside the plan")
     r.add_argument("--backend", default="local", help="local or ray (local)")

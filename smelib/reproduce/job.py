@@ -62,6 +62,8 @@ def measure(
     extra = {"preset": preset, "compile": compiled}
     if method == "dlfa":
         extra = {"protocol": protocol}
+    if method == "retrace":
+        extra = {"compile": compiled}  # it sees what SME sees, and has a preset of its own
     if row.steps is not None:
         extra["steps"] = row.steps
     held, busy = provenance.memory_mb(device), time.process_time()

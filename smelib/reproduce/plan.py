@@ -13,7 +13,7 @@ from smelib import models
 from smelib.errors import InputError, nearest
 from smelib.types import Protocol
 
-METHODS = ("ig", "sme", "dlfa")
+METHODS = ("ig", "sme", "retrace", "dlfa")
 INITS = tuple(models.INITS)
 
 
@@ -132,6 +132,8 @@ def planned(table: str, row: str, method: str, init: str) -> int:
     paths = table == "low_rank" and r.rounds == 1
     if init != "torch" and not (both or paths):
         return 0
+    if method == "retrace" and table not in ("main", "trained", "architectures"):
+        return 0  # no table of the paper's has it; beside SME it stands on the same clients
     if table == "main" and dlfa:
         clients = {(10, True): 5, (20, True): 5, (50, True): 3, (10, False): 2, (20, False): 1}
         return clients.get((r.epochs, grey), 0) if small else 2 * (grey and r.epochs == 10)
@@ -224,5 +226,5 @@ def estimate(job: Job) -> float:
     if job.method == "dlfa":
         one = r.protocol().steps(r.samples) * (milliseconds + image * 1.5 * r.batch_size)
     else:
-        one = milliseconds + image * r.samples
-    return (r.steps or (400 if job.method == "dlfa" else 1000)) * one / 1000
+        one = (3 if job.method == "retrace" else 1) * (milliseconds + image * r.samples)
+    return (r.steps or {"dlfa": 400, "retrace": 200}.get(job.method, 1000)) * one / 1000

@@ -26,6 +26,7 @@ COLOURS = {
     "dlg": "#CC79A7",
     "ig": "#D55E00",
     "sme": "#0072B2",
+    "retrace": "#56B4E9",
     "dlfa": "#009E73",
     "accent": "#E69F00",
 }
