@@ -120,6 +120,7 @@ def retrace(
     labels: Tensor,
     *,
     tv: float,
+    straight: float = 0.01,
     nodes: int = 1,
     moves: int = 10,
     protocol: Protocol | None = None,
@@ -130,7 +131,8 @@ def retrace(
     $1 - \\cos(w_0 - w_T, \\frac{1}{K} \\sum_k g(\\hat w_k; z) + r)$, nodes and $r$ held: now and
     then the client's training is simulated from the dummies, without a graph, and $r$ is what its
     mean move has over the gradients at the nodes. So the value is the simulated update's, and only
-    the slope is that of K gradients. Until the first walk the nodes lie on the segment, $r = 0$.
+    the slope is that of K gradients. On the segment, where the nodes lie until a walk explains more
+    than it, $r = 0$ and TV weighs `straight`, as for SME: what matches worse needs more of a prior.
 
     With `protocol`, the walk takes the client's steps in batches of its own; without, `moves` steps
     with all dummies at once, of such a length that it gets as far along the update as $w_T$.
@@ -144,7 +146,14 @@ def retrace(
     def surrogate(images: Tensor, held: Aux) -> Params:
         return P.add(walker.slope(images, held), part(held, "rest"))
 
-    return Renewed(match_direction(model, update, tv, surrogate), walker.renew)
+    matched = match_direction(model, update, tv, surrogate)
+
+    def loss(images: Tensor, held: Aux, step: Tensor) -> tuple[Tensor, Terms]:
+        value, terms = matched(images, held, step)
+        unwalked = (held["rate"] == 0).to(value)
+        return value + unwalked * (straight - tv) * terms["tv"], terms
+
+    return Renewed(loss, walker.renew)
 
 
 def simulate(

@@ -96,6 +96,9 @@ MODULES = {
                 "walker.slope(images, held)",
                 "retrace forgets the rest of the path",
             ),
+            Mutant(
+                "unwalked * (straight", "0 * (straight", "SME's prior is forgotten on the segment"
+            ),
             Mutant("protocol and protocol.lr", "None", "retrace ignores the known rate"),
             Mutant("if nodes > len(order):", "if False:", "more nodes than steps, unsaid"),
             Mutant('ahead, aux["alpha"])', 'ahead, aux["alpha"].detach())', "alpha never learns"),
