@@ -5,7 +5,7 @@
 `normalisation`: clients of four data sets that trained on pixels normalised in a usual way; does
 the search find which? `warnings`: 20 updates as the attack assumes them and 20 that deviate; how
 many of each are warned of? `scale`: what a mismatch and the agreement of two starts say of PSNR.
-Clients are numbered from 700, and no threshold was chosen on them. `results/audit.json` has every
+No threshold was chosen on these clients, but on the first half of the scale's. `results/audit.json` has every
 run, and a run that is in it is not repeated.
 """
 
@@ -25,6 +25,7 @@ import smelib
 from smelib import seeds
 from smelib.auditing import audit
 from smelib.auditing.normalising import usual
+from smelib.auditing.report import judged
 from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
 from smelib.models import wrap
@@ -178,7 +179,6 @@ def scale(root: str | None) -> Iterator[tuple[str, Callable[[], dict]]]:
             update = smelib.local_update(model, held, protocol, seed=i)
             found = audit(model, update.before, update.after, samples=samples, progress=False)
             return {
-                "verdict": found.verdict,
                 "mismatch": round(found.found.similarity, 4),
                 "agreement": round(found.agreement, 2),
                 "psnr": round(smelib.evaluate(found.images, held.images).psnr, 2),
@@ -206,15 +206,14 @@ def report(runs: dict[str, dict]) -> str:
             lines.append(
                 f"{kind}: warned of {sum(bool(r['warnings']) for r in some)} of {len(some)}"
             )
+    second = [r for k, r in runs.items() if k.startswith("scale ") and int(k[-3:]) >= FIRST + 24]
     for verdict in ("recovered", "partly recovered", "not recovered"):
-        some = sorted(
-            r["psnr"] for k, r in runs.items() if k.startswith("scale ") and r["verdict"] == verdict
-        )
+        some = [r for r in second if judged(r["mismatch"], r["agreement"]) == verdict]
         if some:
-            middle = some[len(some) // 2]
+            psnr = sorted(r["psnr"] for r in some)
             lines.append(
-                f"{verdict}: {len(some)} updates, PSNR {some[0]:.1f} to {some[-1]:.1f} dB, "
-                f"median {middle:.1f}"
+                f"{verdict}: {len(some)} updates, PSNR {psnr[0]:.1f} to {psnr[-1]:.1f} dB, "
+                f"median {psnr[len(psnr) // 2]:.1f}"
             )
     return "\n".join(lines)
 

@@ -1058,7 +1058,7 @@ MODULES = {
         "smelib/auditing/report.py",
         (AUDITING,),
         (
-            Mutant("<= RECOVERED and self", "<= RECOVERED or self", "agreement is not needed"),
+            Mutant("<= RECOVERED and agree", "<= RECOVERED or agree", "agreement is not needed"),
             Mutant("limit = FOREIGN if", "limit = 1.0 if", "agreement on nothing is enough"),
         ),
     ),

@@ -71,7 +71,7 @@ def audit(
     said = [*traces.warnings(marks), *case.doubts(marks)]
     return Report(
         found=best,
-        agreement=metrics.evaluate(pair[0].images, pair[-1].images).psnr,
+        agreement=metrics.evaluate(*(found.images for found in pair)).psnr if pair[1:] else None,
         normalisation=name,
         traces=marks,
         warnings=[*said, *case.unexplained(model, best)],
@@ -169,9 +169,9 @@ class _Case:
             one = attacks.ATTACKS[method](
                 model, self.update, self.labels(model), seed=start, **given
             )
-            found.append(one)
             if one.stopped is Stop.INTERRUPTED:
-                break
+                return found or [one]
+            found.append(one)
         return found
 
     def doubts(self, marks: traces.Traces) -> list[str]:
@@ -200,16 +200,27 @@ class _Case:
             other = attacks.sme(model, turned, guess, progress=False, **short, **kept).similarity
         except (InputError, FloatingPointError):  # then it is not the other way round
             other = 1.0
-        if other < SWAPPED * best.similarity:
+        if other < SWAPPED * best.similarity and other <= PARTLY:
+            labels = "; or are the labels wrong" if self.known_labels is not None else ""
             return [
                 f"The other way round the update is explained better (mismatch {other:.2f} instead "
-                f"of {best.similarity:.2f}): are before and after swapped?"
+                f"of {best.similarity:.2f}): are before and after swapped{labels}?"
             ]
-        return [
+        said = [
             f"A mismatch of {best.similarity:.2f} is more than this book's honest updates leave. "
-            "Check the pair of files, the labels, the normalisation, the optimiser, and whether "
-            "the update was noised or compressed."
+            "Check the pair of files, the network, the sample count, the labels, the pixels (0 to "
+            "1, and their normalisation), the optimiser, and whether the update was noised, "
+            "compressed or is itself a difference."
         ]
+        if self.layers and not self.told and not self._statistics_sent():
+            said.append(
+                "The update holds no batch-norm statistics, and most clients train in train mode: "
+                'try batch_norm="batch", --batch-norm batch at the command line.'
+            )
+        return said
+
+    def _statistics_sent(self) -> bool:
+        return any(k.rpartition(".")[2] in traces.STATISTICS for k in self.update.before)
 
     def assumed(self, model: Network, name: str, method: str) -> list[str]:
         """What the attack took for granted."""
@@ -220,8 +231,11 @@ class _Case:
         given = self.known_labels is not None
         said.append("labels as you gave them" if given else "labels as read from the update")
         if self.layers:
-            sent = any(k.rpartition(".")[2] in traces.STATISTICS for k in self.update.before)
-            own = "" if sent else ", those of the network you gave, as the update holds none"
+            own = (
+                ""
+                if self._statistics_sent()
+                else ", those of the network you gave, as the update holds none"
+            )
             how = {"batch": "the batch's (train mode)", "frozen": f"running (eval mode){own}"}
             said.append(f"batch-norm statistics: {how[self.batch_norm]}")
         return said

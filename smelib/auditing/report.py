@@ -9,26 +9,35 @@ from torch import Tensor
 from smelib.auditing.traces import Traces
 from smelib.types import Reconstruction, Update
 
-# From the runs of benchmarks/audit.py: see `results/audit.json`.
+# Chosen on the first half of the scale of benchmarks/audit.py; its second half shows what they do.
 RECOVERED, PARTLY = 0.03, 0.12  # the mismatch up to which pictures were recovered, or partly
-FOREIGN = 0.4  # the mismatch beyond which what two starts agree on is not the client's
-AGREE = 18.0  # dB between the pictures of two starts: what both find was in the update
+FOREIGN = 0.2  # the mismatch beyond which what two starts agree on is not the client's
+AGREE = 25.0  # dB between the pictures of two starts: what both find was in the update
 
 NEVER = "That is no proof of safety: a stronger attack, more steps or a better guess may do more."
+
+
+def judged(mismatch: float, agreement: float) -> str:
+    """recovered, partly recovered, or not recovered: from what needs no truth."""
+    if mismatch <= RECOVERED and agreement >= AGREE:
+        return "recovered"
+    limit = FOREIGN if agreement >= AGREE else PARTLY
+    return "partly recovered" if mismatch <= limit else "not recovered"
 
 
 @dataclass(frozen=True)
 class Report:
     """What the server can rebuild of an update, and what was assumed on the way.
 
-    `agreement` is the mean PSNR between the pictures of two independent starts, in decibels.
+    `agreement` is the mean PSNR between the pictures of two independent starts, in decibels; None
+    where the attack was interrupted before there were two.
     `update` is the one attacked, under the network's own names. `tried` has the mismatch that each
     normalisation leaves, where one was searched for; `renamed` which of the given weights became
     which of the network's, where their names differ.
     """
 
     found: Reconstruction
-    agreement: float
+    agreement: float | None
     normalisation: str
     traces: Traces
     warnings: list[str]
@@ -44,24 +53,28 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """recovered, partly recovered, or not recovered; never "safe"."""
-        if self.found.similarity <= RECOVERED and self.agreement >= AGREE:
-            return "recovered"
-        limit = FOREIGN if self.agreement >= AGREE else PARTLY
-        if self.found.similarity <= limit:
-            return "partly recovered"
-        return "not recovered"
+        """recovered, partly recovered, not recovered, or not finished; never "safe"."""
+        if self.agreement is None:
+            return "not finished"
+        return judged(self.found.similarity, self.agreement)
 
     def explain(self) -> str:
         """The verdict and its reasons."""
-        mismatch, agreement = self.found.similarity, self.agreement
+        left = f"The pictures leave {self.found.similarity:.1%} of the update's direction"
+        if self.agreement is None:
+            return (
+                f"Not finished: interrupted after {self.found.steps} steps, before a second start "
+                f"could confirm the first. {left} unexplained."
+            )
         measured = (
-            f"The pictures leave {mismatch:.1%} of the update's direction unexplained, and two "
-            f"independent starts agree to {agreement:.1f} dB."
+            f"{left} unexplained, and two independent starts agree to {self.agreement:.1f} dB."
         )
         if self.verdict == "recovered":
+            return f"Recovered. {measured} What two starts agree on was in the update: look at it."
+        if self.verdict == "partly recovered" and self.found.similarity <= RECOVERED:
             return (
-                f"Recovered. {measured} In this book's runs such pictures show the client's images."
+                f"Partly recovered. {measured} They explain the update and still differ: it leaves "
+                "much open, or the sample count is another."
             )
         if self.verdict == "partly recovered":
             return (
@@ -76,7 +89,12 @@ class Report:
         if self.tried:
             ranked = sorted(self.tried.items(), key=lambda item: item[1])
             listed = ", ".join(f"{k} {v:.3f}" for k, v in ranked)
-            lines.append(f"Normalisation: {self.normalisation}, found by mismatch ({listed}).")
+            lines.append(
+                f"Normalisation: {self.normalisation}, the best of those tried ({listed})."
+            )
+        held = self.found.labels.tolist()
+        more = f" and {len(held) - 20} more" if len(held) > 20 else ""
+        lines.append(f"Labels: {', '.join(map(str, held[:20]))}{more}.")
         lines.append(f"Assumed: {'; '.join(self.assumed)}.")
         if self.renamed:
             shown = [f"{a} → {b}" for a, b in list(self.renamed.items())[:4]]

@@ -30,6 +30,8 @@ def weights(given: object, what: str) -> Weights:
     if isinstance(given, str | Path):
         return read(given, what)[0]
     if isinstance(given, Mapping):
+        given = _inside(given)
+    if isinstance(given, Mapping):
         return {str(name): _tensor(value, what, name) for name, value in given.items()}
     if isinstance(given, Sequence) and not isinstance(given, bytes):
         return [_tensor(value, what, place) for place, value in enumerate(given)]
@@ -107,11 +109,13 @@ def _torch(file: Path, what: str) -> Weights:
         raise InputError(
             f"{what} {str(file)!r} is not a whole PyTorch file ({_brief(error)}); copy it again."
         ) from None
-    for name in NESTED:  # a checkpoint around the weights
-        if isinstance(held, dict) and isinstance(held.get(name), Mapping | list):
-            held = held[name]
-            break
     return weights(held, f"{what} {str(file)!r}")
+
+
+def _inside(held: Mapping) -> object:
+    """The weights in a checkpoint that has more beside them."""
+    inner = (held.get(name) for name in NESTED)
+    return next((found for found in inner if isinstance(found, Mapping | list | tuple)), held)
 
 
 def _brief(error: BaseException) -> str:

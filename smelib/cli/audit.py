@@ -94,7 +94,7 @@ def _result(args: argparse.Namespace, report: Report, known: dict, image: tuple)
         shape=list(image),
         classes=int(known["classes"]),
         verdict=report.verdict,
-        agreement_db=round(report.agreement, 2),
+        agreement_db=None if report.agreement is None else round(report.agreement, 2),
         normalisation=report.normalisation,
         normalisations_tried={k: round(v, 5) for k, v in report.tried.items()},
         warnings=report.warnings,

@@ -11,7 +11,7 @@ from smelib.version import __version__
 
 COMMANDS = {
     "attack": "attack a simulated client and score the result",
-    "audit": "attack your own update: two safetensors files",
+    "audit": "what an update of your own gives away: two weight files",
     "reproduce": "run one of the paper's tables; resumes by itself",
     "scoreboard": "the paper's numbers beside ours",
 }
