@@ -5,8 +5,8 @@
 `normalisation`: clients of four data sets that trained on pixels normalised in a usual way; does
 the search find which? `warnings`: 20 updates as the attack assumes them and 20 that deviate; how
 many of each are warned of? `scale`: what a mismatch and the agreement of two starts say of PSNR.
-No threshold was chosen on these clients, but on the first half of the scale's. `results/audit.json` has every
-run, and a run that is in it is not repeated.
+No threshold was chosen on these clients, but on the first half of the scale's.
+`results/audit.json` has every run, and a run that is in it is not repeated.
 """
 
 from __future__ import annotations

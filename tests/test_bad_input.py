@@ -102,7 +102,7 @@ TOP = [
 
 ATTACK = [
     ("--method smee", "did you mean 'sme'"),
-    ("--method SME", "choose one of dlg, ig, sme, dlfa"),
+    ("--method SME", "choose one of dlg, ig, sme"),
     ("--method=", "there is no method ''"),
     ("--method dlg", "single step"),
     ("--method dlg --epochs 1 --batch-size 5", "single step"),

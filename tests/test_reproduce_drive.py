@@ -115,7 +115,7 @@ def test_the_manifest_names_the_git_revision(tmp_path: Path) -> None:
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
     drive.drive(jobs("tiny", seeds=1), here(tmp_path), 1, tmp_path)
     made = json.loads((tmp_path / "manifest.json").read_text())["tables"]["tiny"]
-    assert made["lines"] == 6
+    assert made["lines"] == 8
     assert [r.removesuffix("+changes") for r in made["revision"]] == [head.stdout.strip()]
     assert {"version", "data", "device", "smelib", "torch", "python"} <= set(made)
 
@@ -124,7 +124,7 @@ def test_damaged_files_beside_the_results_stop_nothing(tmp_path: Path) -> None:
     (tmp_path / "networks").mkdir()
     (tmp_path / "networks" / "femnist-R5.safetensors").write_bytes(b"not weights")
     (tmp_path / "main.csv").write_text("my,own,table\n")
-    assert drive.drive(jobs("tiny", seeds=1), here(tmp_path), 1, tmp_path)["ok"] == 6
+    assert drive.drive(jobs("tiny", seeds=1), here(tmp_path), 1, tmp_path)["ok"] == 8
     made = json.loads((tmp_path / "manifest.json").read_text())
     assert "header differs" in made["tables"]["main"]["unreadable"]
     assert "unreadable" in made["networks"]["femnist-R5.safetensors"]
@@ -169,13 +169,13 @@ def test_a_raised_version_runs_its_jobs_again_and_keeps_the_old_lines(
     wanted = jobs("tiny", seeds=1)
     drive.drive(wanted, here(tmp_path), 1, tmp_path)
     before = lines(tmp_path)
-    assert drive.drive(wanted, here(tmp_path), 1, tmp_path)["before"] == len(wanted) == 6
+    assert drive.drive(wanted, here(tmp_path), 1, tmp_path)["before"] == len(wanted) == 8
     monkeypatch.setitem(provenance.RESULTS_VERSION, "ig", 99)
     tally = drive.drive(wanted, here(tmp_path), 1, tmp_path)
-    assert (tally["ok"], tally["before"]) == (2, 4), "the other measurements did not move"
-    assert lines(tmp_path)[:6] == before
-    assert {x["version"] for x in lines(tmp_path)[6:]} == {"99"}
-    assert drive.drive(wanted, here(tmp_path), 1, tmp_path)["before"] == 6
+    assert (tally["ok"], tally["before"]) == (2, 6), "the other measurements did not move"
+    assert lines(tmp_path)[:8] == before
+    assert {x["version"] for x in lines(tmp_path)[8:]} == {"99"}
+    assert drive.drive(wanted, here(tmp_path), 1, tmp_path)["before"] == 8
 
 
 def test_failures_of_an_earlier_version_run_again(

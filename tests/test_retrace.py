@@ -303,9 +303,9 @@ def test_a_compiled_run_gives_the_same_pictures() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"nodes": 0}, "nodes is 0; it must be a whole number of at least 1"),
-        ({"nodes": 1.5}, "nodes is 1.5"),
-        ({"every": 0}, "every is 0; it must be a whole number of at least 1"),
+        ({"nodes": 0}, "nodes=? is 0; it must be a whole number of at least 1"),
+        ({"nodes": 1.5}, "nodes=? is 1.5"),
+        ({"every": 0}, "every=? is 0; it must be a whole number of at least 1"),
         ({"nodes": 11}, "a walk of 10 steps has no 11 nodes"),
         ({"nodes": 7, "protocol": smelib.Protocol(3, 2)}, "a walk of 6 steps has no 7 nodes"),
         ({"knots": 2}, "there is no option 'knots'"),

@@ -132,7 +132,7 @@ def planned(table: str, row: str, method: str, init: str) -> int:
     paths = table == "low_rank" and r.rounds == 1
     if init != "torch" and not (both or paths):
         return 0
-    if method == "retrace" and table not in ("main", "trained", "architectures"):
+    if method == "retrace" and table in ("cost", "large_n"):
         return 0  # no table of the paper's has it; beside SME it stands on the same clients
     if table == "main" and dlfa:
         clients = {(10, True): 5, (20, True): 5, (50, True): 3, (10, False): 2, (20, False): 1}
