@@ -204,7 +204,7 @@ def inside(archive: Path) -> set[str]:
     if archive.suffix == ".whl":
         return set(zipfile.ZipFile(archive).namelist())
     with tarfile.open(archive) as opened:
-        return {name.partition("/")[2] for name in opened.getnames()}
+        return {held.name.partition("/")[2] for held in opened if held.isfile()}
 
 
 def packaged(files: Sequence[str], place: str) -> list[str]:
