@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from textwrap import fill
 
 from torch import Tensor
 
@@ -100,4 +101,4 @@ class Report:
             shown = [f"{a} → {b}" for a, b in list(self.renamed.items())[:4]]
             more = len(self.renamed) - len(shown)
             lines.append(f"Names: {', '.join(shown)}{f' and {more} more' if more > 0 else ''}.")
-        return "\n".join(lines)
+        return "\n".join(fill(line, 80, subsequent_indent="  ") for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from textwrap import fill
+from textwrap import indent
 
 import torch
 
@@ -113,7 +113,5 @@ def say(result: dict, as_json: bool, out: str | None) -> None:
     if result["stopped"] != Stop.FINISHED:
         print(f"  {result['stopped']} after {result['steps']} steps")
     if "said" in result:
-        print(
-            "\n".join(fill(line, 96, subsequent_indent="  ") for line in result["said"].split("\n"))
-        )
+        print(indent(result["said"], "  "))
     print(f"  pictures and weights in {out}" if out else "  add --out DIR to save the pictures")
