@@ -53,6 +53,12 @@ def nearest(kind: str, name: object, valid: Iterable[str]) -> InputError:
     return InputError(f"there is no {kind} {name!r}: {hint}choose one of {', '.join(known)}.")
 
 
+def first_line(error: BaseException) -> str:
+    """What somebody else's exception says, short enough for a sentence."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return text if len(text) < 160 else text[:157] + "..."
+
+
 def whole(value: object, what: str, least: int = 1) -> int:
     """`value` as an int of at least `least`: NumPy's integers too, but no floats and no bools."""
     try:

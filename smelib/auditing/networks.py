@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from smelib import models
-from smelib.errors import InputError, nearest
+from smelib.errors import InputError, first_line, nearest
 
 EXPORTED = ".pt2"
 
@@ -78,9 +78,9 @@ def _exported(file: Path) -> nn.Module:
     try:
         body = torch.export.load(file).module()
     except Exception as error:  # whatever a damaged archive leads to
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(
-            f"--network {str(file)!r} is not a program that torch.export.save wrote ({text})."
+            f"--network {str(file)!r} is not a program that torch.export.save wrote "
+            f"({first_line(error)})."
         ) from None
     for name in ("train", "eval"):
         vars(body).pop(name, None)  # they only refuse; without them a module's own are found

@@ -13,7 +13,7 @@ from smelib.types import Reconstruction, Update
 # Chosen on the first half of the scale of benchmarks/audit.py; its second half shows what they do.
 RECOVERED, PARTLY = 0.03, 0.12  # the mismatch up to which pictures were recovered, or partly
 FOREIGN = 0.2  # the mismatch beyond which what two starts agree on is not the client's
-AGREE = 25.0  # dB between the pictures of two starts: what both find was in the update
+AGREE = 25.0  # dB between the pictures of two starts
 
 NEVER = "That is no proof of safety: a stronger attack, more steps or a better guess may do more."
 
@@ -71,7 +71,10 @@ class Report:
             f"{left} unexplained, and two independent starts agree to {self.agreement:.1f} dB."
         )
         if self.verdict == "recovered":
-            return f"Recovered. {measured} What two starts agree on was in the update: look at it."
+            return (
+                f"Recovered. {measured} Most such pictures in this book's runs were the client's, "
+                "not all: look at them."
+            )
         if self.verdict == "partly recovered" and self.found.similarity <= RECOVERED:
             return (
                 f"Partly recovered. {measured} They explain the update and still differ: it leaves "

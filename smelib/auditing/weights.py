@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from smelib.errors import InputError
+from smelib.errors import InputError, first_line
 from smelib.types import Params
 
 Weights: TypeAlias = "Params | list[Tensor]"
@@ -76,7 +76,7 @@ def _safetensors(file: Path, what: str) -> tuple[Params, dict[str, str]]:
             return found, opened.metadata() or {}
     except (SafetensorError, OSError, ValueError, MemoryError, RuntimeError) as error:
         raise InputError(
-            f"{what} {str(file)!r} is not a whole safetensors file ({_brief(error)}); "
+            f"{what} {str(file)!r} is not a whole safetensors file ({first_line(error)}); "
             "copy it again."
         ) from None
 
@@ -89,7 +89,7 @@ def _npz(file: Path, what: str) -> Weights:
         if "pickle" in str(error):
             said = "holds Python objects, which are never unpickled; save plain arrays"
         else:
-            said = f"is not a whole .npz file ({_brief(error)}); copy it again"
+            said = f"is not a whole .npz file ({first_line(error)}); copy it again"
         raise InputError(f"{what} {str(file)!r} {said}.") from None
     numbered = {int(m[1]): a for n, a in arrays.items() if (m := re.fullmatch(r"arr_(\d+)", n))}
     if len(numbered) == len(arrays):  # numpy.savez(file, *arrays): an order, and no names
@@ -107,7 +107,8 @@ def _torch(file: Path, what: str) -> Weights:
         ) from None
     except Exception as error:  # torch.load raises whatever a damaged archive leads it to
         raise InputError(
-            f"{what} {str(file)!r} is not a whole PyTorch file ({_brief(error)}); copy it again."
+            f"{what} {str(file)!r} is not a whole PyTorch file ({first_line(error)}); "
+            "copy it again."
         ) from None
     return weights(held, f"{what} {str(file)!r}")
 
@@ -116,8 +117,3 @@ def _inside(held: Mapping) -> object:
     """The weights in a checkpoint that has more beside them."""
     inner = (held.get(name) for name in NESTED)
     return next((found for found in inner if isinstance(found, Mapping | list | tuple)), held)
-
-
-def _brief(error: BaseException) -> str:
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return text if len(text) < 160 else text[:157] + "..."

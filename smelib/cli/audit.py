@@ -6,15 +6,13 @@ import argparse
 import re
 from pathlib import Path
 
-import torch
-
 from smelib import attacks, models
 from smelib.auditing import Report
 from smelib.auditing import audit as examine
 from smelib.auditing.weights import read
 from smelib.cli.files import room_for, write
 from smelib.cli.inverting import options, result_of
-from smelib.cli.words import number, numbers, shape
+from smelib.cli.words import number, numbers, shape, typed_labels
 from smelib.errors import InputError, nearest
 from smelib.types import Protocol
 
@@ -57,7 +55,7 @@ def audit(args: argparse.Namespace) -> dict:
         samples=args.samples,
         shape=image,
         classes=classes,
-        known_labels=_labels(args.labels),
+        known_labels=typed_labels(args.labels),
         normalisation=_normalisation(args, notes),
         batch_norm=args.batch_norm,
         protocol=protocol,
@@ -102,15 +100,6 @@ def _result(args: argparse.Namespace, report: Report, known: dict, image: tuple)
         renamed=report.renamed,
         said=str(report),
     )
-
-
-def _labels(given: str) -> torch.Tensor | None:
-    if given == "recovered":
-        return None
-    try:
-        return torch.tensor([int(part) for part in given.split(",")])
-    except (ValueError, RuntimeError, OverflowError):
-        raise InputError(f"--labels {given!r}: write 'recovered' or a list like 3,1,4.") from None
 
 
 def _normalisation(args: argparse.Namespace, notes: dict) -> str | tuple | None:

@@ -10,6 +10,7 @@ from textwrap import indent
 import torch
 
 from smelib import attacks, labels, models, presets
+from smelib.cli.words import typed_labels
 from smelib.devices import afford
 from smelib.errors import InputError, nearest
 from smelib.types import Protocol, Reconstruction, Stop, Update
@@ -21,13 +22,8 @@ def labels_of(
 ) -> torch.Tensor:
     """Labels typed as a list, or recovered from the update."""
     afford(update.samples * (8 + 4 * math.prod(model.shape)), f"{update.samples} images")
-    if given != "recovered":
-        try:
-            typed = torch.tensor([int(part) for part in given.split(",")])
-        except (ValueError, RuntimeError, OverflowError):
-            raise InputError(
-                f"--labels {given!r}: write 'recovered' or a list like 3,1,4."
-            ) from None
+    typed = typed_labels(given)
+    if typed is not None:
         return model.check_labels(typed, update.samples)
     return labels.recover(model, update, protocol, seed=seed)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
+import torch
+
 from smelib import attacks, models
 from smelib.cli.files import room_for
 from smelib.errors import InputError, nearest
@@ -60,3 +62,13 @@ def numbers(text: str) -> tuple[float, ...]:
     except ValueError:
         said = f"{text!r} is no list of numbers like 0.5,0.5,0.5"
         raise argparse.ArgumentTypeError(said) from None
+
+
+def typed_labels(text: str) -> torch.Tensor | None:
+    """A list of labels; none where they are to be recovered."""
+    if text == "recovered":
+        return None
+    try:
+        return torch.tensor([int(part) for part in text.split(",")])
+    except (ValueError, RuntimeError, OverflowError):
+        raise InputError(f"--labels {text!r}: write 'recovered' or a list like 3,1,4.") from None

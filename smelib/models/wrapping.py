@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import grad, replace_all_batch_norm_modules_
 from torch.nn import functional as F
 
-from smelib.errors import InputError, nearest, whole
+from smelib.errors import InputError, first_line, nearest, whole
 from smelib.models.network import NORMALISATION, Loss, Network
 
 
@@ -84,7 +84,7 @@ def _tried(network: Network) -> Network:
     except Exception as error:  # whatever somebody else's forward() raises
         raise InputError(
             f"{network.name!r} cannot take images of shape {network.shape} "
-            f"({_first_line(error)}); give the shape of one image as its first layer expects it, "
+            f"({first_line(error)}); give the shape of one image as its first layer expects it, "
             "channels first."
         ) from None
     if not isinstance(scores, Tensor) or scores.shape != (2, network.classes):
@@ -104,11 +104,6 @@ def _ramps(network: Network, count: int, like: Tensor) -> Tensor:
     )
 
 
-def _first_line(error: BaseException) -> str:
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return text if len(text) < 160 else text[:157] + "..."
-
-
 def check_derivatives(network: Network) -> None:
     """Refuse a network through which no image can be found: an attack needs a second derivative."""
     weights = network.params()
@@ -126,7 +121,7 @@ def check_derivatives(network: Network) -> None:
         slope = grad(length)(z)
     except Exception as error:
         raise InputError(
-            f"{network.name!r} has no second derivative ({_first_line(error)}), and an attack "
+            f"{network.name!r} has no second derivative ({first_line(error)}), and an attack "
             "needs one; look for custom or fused operations in its layers."
         ) from None
     if not bool(slope.any()):
