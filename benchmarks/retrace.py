@@ -1,8 +1,9 @@
 """Retrace beside SME, DLFA and the surrogates between them, on the same clients and updates.
 
-    python benchmarks/retrace.py --data-root DIR [--parts pairs,dlfa,cost,limits,surrogates]
-                                 [--clients 10] [--steps 200] [--results FILE]
+    python benchmarks/retrace.py --data-root DIR [--parts pairs,dlfa,cost,limits,surrogates,slopes]
+                                 [--only TEXT] [--clients 10] [--steps 200] [--results FILE]
 
+`slopes` is how far the slope of a held path is from that through the training, at the true images;
 `pairs` are paired differences to SME with as many steps, `dlfa` those to DLFA; `cost` is time and
 memory against T; `limits` hands the attack one thing at a time that it cannot see; `surrogates` are
 other stand-ins for the path, with as many steps and with as much time. Every run is stored in
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from unittest import mock
 
@@ -26,12 +28,13 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 from torch import Tensor
+from torch.func import jvp
 
 from smelib import attacks, data, metrics, models, objectives, presets, seeds, walking
 from smelib import params as P
 from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
-from smelib.federated import batches, gradient, local_update
+from smelib.federated import batches, gradient, local_path, local_update
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.plan import Row
 from smelib.solver import Options
@@ -157,8 +160,44 @@ def attack(name: str, model, client, update, row: Row, seed: int, options: dict)
     return surrogate(name, *who, **options)
 
 
+def slopes(row: Row, init: str, seed: int, root: str, *, directions: int = 8) -> dict:
+    """What a renewal would leave of a small error: the size of $(J - A) v$ over that of $A v$.
+
+    At the true images, for random changes $v$ of them: $J$ is the slope of the mean move through
+    the whole training, $A$ that of the gradient at the middle of the path, which is held.
+    """
+    model, client, update = scene(row, init, seed, root)
+    z, protocol = model.normalise(client.images), row.protocol()
+    steps = protocol.steps(len(client))
+    order = [[torch.arange(len(client))]] * row.epochs  # full batches: N = B
+
+    def trained(images: Tensor) -> tuple:
+        every = images.expand(row.epochs, *images.shape)
+        who = (model, update.before, every, client.labels, order, protocol)
+        return tuple(v / steps for v in objectives.simulate(*who, checkpoint=False).values())
+
+    path = local_path(model, client, protocol, seed=seed, before=update.before)
+    middle = next(islice(path, steps // 2, None))
+
+    def held(images: Tensor) -> tuple:
+        return tuple(gradient(model, middle, images, client.labels).values())
+
+    def length(parts: tuple) -> float:
+        return float(sum(v.square().sum() for v in parts).sqrt())
+
+    found, generator = [], torch.Generator().manual_seed(seed)
+    for _ in range(directions):
+        v = torch.randn(z.shape, generator=generator)
+        through, fixed = (jvp(f, (z,), (v,))[1] for f in (trained, held))
+        gap = tuple(a - b for a, b in zip(through, fixed, strict=True))
+        found.append(length(gap) / length(fixed))
+    return {"factor": round(float(np.mean(found)), 4)}
+
+
 def run(name: str, row: Row, init: str, seed: int, root: str, options: dict) -> dict:
     """One attack on one client: how well, how long, how much memory."""
+    if name == "held path":
+        return slopes(row, init, seed, root)
     model, client, update = scene(row, init, seed, root)
     held, busy = provenance.memory_mb("cpu"), time.process_time()
     found = attack(name, model, client, update, row, seed, options)
@@ -197,6 +236,11 @@ def plan(part: str, clients: int, steps: int, first: int = 0) -> Iterator[tuple]
             for name in ("sme", "retrace", "known protocol", "dlfa"):
                 key = f"cost | femnist E{epochs} N10 | torch | {name} | {first}"
                 yield key, name, row, "torch", first, {"steps": min(steps, 20)}
+    elif part == "slopes":
+        for row in ROWS:
+            for init in ("torch", "lecun"):
+                if "N10" in row:
+                    yield from cell(row, init, ["held path"], few, {})
     elif part == "limits":
         names = ["sme", "sme, retrace's tv", "retrace", "known protocol", "true path", "true start"]
         for row in ("femnist E50 N10", "femnist E10 N10"):
@@ -234,10 +278,12 @@ def report(runs: dict[str, dict]) -> str:
     for (part, row, init, method), found in cells.items():
         base = cells.get((part.split(",")[0], row, init, "dlfa" if part == "dlfa" else "sme"), {})
         pairs = [(found[s]["psnr"], base[s]["psnr"]) for s in found if s in base]
-        mean = {
-            k: np.mean([f[k] for f in found.values()])
-            for k in ("psnr", "l_sim", "cpu_seconds", "memory_mb")
-        }
+        mean = {k: np.mean([f[k] for f in found.values()]) for k in next(iter(found.values()))}
+        if "factor" in mean:
+            lines.append(
+                f"{f'{part}: {row} {init}, {method}':66}{len(found):3}  factor {mean['factor']:.3f}"
+            )
+            continue
         lines.append(
             f"{f'{part}: {row} {init}, {method}':66}{len(found):3}{mean['psnr']:8.2f}"
             f"{mean['l_sim']:9.4f}{mean['cpu_seconds']:8.1f}{mean['memory_mb']:7.0f}   "
@@ -257,7 +303,7 @@ def work(args: argparse.Namespace) -> int:
 
     for part in args.parts.split(","):
         for key, *job, options in plan(part, args.clients, args.steps, args.first):
-            if key in stored():
+            if key in stored() or args.only not in key:
                 continue
             found = run(*job, args.data_root, options)
             file.write_text(json.dumps({**stored(), key: found}, indent=1) + "\n")
@@ -269,9 +315,10 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True, help="folder with the data sets")
-    parser.add_argument("--parts", default="pairs,dlfa,cost,limits,surrogates")
+    parser.add_argument("--parts", default="pairs,dlfa,cost,limits,surrogates,slopes")
     parser.add_argument("--clients", type=int, default=10, help="at most so many per row (10)")
     parser.add_argument("--steps", type=int, default=200, help="of every attack but DLFA (200)")
+    parser.add_argument("--only", default="", help="only runs whose name contains this")
     parser.add_argument("--first", type=int, default=0, help="added to all seeds: other clients")
     parser.add_argument("--results", default=str(RESULTS), help="where the runs are stored")
     return in_sentences("retrace", lambda: work(parser.parse_args()))

@@ -238,24 +238,31 @@ def retrace(
     labels: Tensor,
     *,
     nodes: int = 1,
+    moves: int = 20,
     protocol: Protocol | None = None,
     tv: float = 0.003,
     preset: str | Preset = "fast",
-    every: int = 3,
+    every: int = 4,
+    warm: float = 0.15,
     **options: object,
 ) -> Reconstruction:
     """SME that follows the client's path: walked from the dummies `every` so many steps.
 
-    Sees what SME sees. With `protocol`, walks take the client's steps with its optimiser. The path
-    is matched with the gradients at K `nodes` of it, and what they leave over is held. `options`
-    are those of `solver.Options`.
+    Sees what SME sees, and is SME for a share `warm` of its steps. A walk takes so many `moves`;
+    with `protocol`, the client's steps with its optimiser. The path is matched with the gradients
+    at K `nodes` of it, and what they leave over is held. `options` are those of `solver.Options`.
     """
-    nodes, every = whole(nodes, "nodes"), whole(every, "every")
+    nodes, moves, every = (
+        whole(value, name) for value, name in ((nodes, "nodes"), (moves, "moves"), (every, "every"))
+    )
+    if not 0 <= warm <= 1:
+        raise InputError(f"warm={warm}: it is a share of the steps, between 0 and 1.")
     how = named(preset)
     given = Options.of(options, steps=how.steps)
-    loss = partial(objectives.retrace, tv=tv, nodes=nodes, protocol=protocol, seed=given.seed)
+    walks = {"nodes": nodes, "moves": moves, "protocol": protocol, "seed": given.seed}
+    loss = partial(objectives.retrace, tv=tv, **walks)
     middle = {"unknowns": lambda generator: {"alpha": torch.tensor(0.5)}}
-    recipe = replace(how.recipe(), renew=every, **middle)
+    recipe = replace(how.recipe(), renew=every, warm=int(warm * given.steps), **middle)
     return reconstruct(model, update, labels, loss, recipe, given, name="retrace")
 
 

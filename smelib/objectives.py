@@ -122,7 +122,7 @@ def retrace(
     tv: float,
     straight: float = 0.01,
     nodes: int = 1,
-    moves: int = 10,
+    moves: int = 20,
     protocol: Protocol | None = None,
     seed: int = 0,
 ) -> Renewed:
@@ -150,8 +150,7 @@ def retrace(
 
     def loss(images: Tensor, held: Aux, step: Tensor) -> tuple[Tensor, Terms]:
         value, terms = matched(images, held, step)
-        unwalked = (held["rate"] == 0).to(value)
-        return value + unwalked * (straight - tv) * terms["tv"], terms
+        return value + (1 - held["walked"]) * (straight - tv) * terms["tv"], terms
 
     return Renewed(loss, walker.renew)
 

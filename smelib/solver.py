@@ -33,8 +33,9 @@ class Recipe:
     `every` is updated, and its gradient computed, only every so many steps.
 
     The images start as N(0, 1) noise, or near mid-grey with `grey` as much of it. `unknowns` draws
-    the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them. Every
-    `renew` steps, an objective that holds something fixed works it out anew.
+    the others. With `epochs`, an image has one dummy per epoch, and `finish` merges them. An
+    objective that holds something fixed works it out at the start and, from step `warm` on, every
+    `renew` steps.
     """
 
     rates: dict[str, float]
@@ -47,6 +48,7 @@ class Recipe:
     epochs: int | None = None
     finish: Callable[[Tensor], Tensor] = lambda z: z
     renew: int = 10
+    warm: int = 0
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class _Loop:
         """One step of the optimiser."""
         if self.done in self.taken_at:
             self.taken.append(self.unknowns["images"].detach().clone())
-        if self.done % self.recipe.renew == 0:
+        if self.done % self.recipe.renew == 0 and not 0 < self.done < self.recipe.warm:
             self.held = self._renewed(self._state())
         before = self._state() if self.options.keep == "best" else {}
         self.optimiser.step(self._closure)

@@ -15,7 +15,8 @@ from smelib.models import Network
 from smelib.types import Params, Protocol, Update
 
 Held: TypeAlias = dict[str, Tensor]
-"""What remains of a walk, by name: "node 0 conv.weight", "rest conv.weight", the "rate"."""
+"""What remains of a walk, by name: "node 0 conv.weight", "rest conv.weight", its "rate", and
+whether it was "walked" (1) or is the segment (0)."""
 
 
 def part(held: Held, name: str) -> Params:
@@ -104,7 +105,7 @@ class Walker:
         return self._held(
             [P.add(start, target, far) for far in about],
             {"ahead": P.scale(target, -1.0), "rest": P.scale(ones, 0.0), "stretch": ones},
-            next(iter(start.values())).new_zeros(()),
+            walked=next(iter(start.values())).new_zeros(()),
         )
 
     def slope(self, images: Tensor, held: Held) -> Params:
@@ -137,17 +138,18 @@ class Walker:
         path = walk(*where, rate=rate, keep=keep)
         parts = {"ahead": P.scale(target, 0.0), "stretch": path.stretch}
         parts["rest"] = P.sub(path.mean, _stretched(path.slopes, path.stretch))
-        # The next walk goes as far along the update as the client went.
-        next_rate = far / (steps * P.dot(path.mean, target))
-        walked = self._held(path.nodes, parts, next_rate.clamp(min=0.0))
+        walked = self._held(path.nodes, parts, walked=torch.ones_like(far))
         straight = self.slope(images, {**segment, "alpha": held["alpha"]})
         closer = P.cosine(target, path.mean) > P.cosine(target, straight)  # not so if it is NaN
-        return {k: torch.where(closer, v, segment[k]) for k, v in walked.items()}
+        found = {k: torch.where(closer, v, segment[k]) for k, v in walked.items()}
+        # Held or not, the next walk goes as far along the update as the client went.
+        longer = far / (steps * P.dot(path.mean, target))
+        return {**found, "rate": longer.nan_to_num(0.0, 0.0).clamp(min=0.0)}
 
-    def _held(self, nodes: list[Params], parts: dict[str, Params], rate: Tensor) -> Held:
+    def _held(self, nodes: list[Params], parts: dict[str, Params], *, walked: Tensor) -> Held:
         parts = {**{f"node {k}": w for k, w in enumerate(nodes)}, **parts}
         flat = {f"{name} {k}": v for name, w in parts.items() for k, v in w.items()}
-        return {**flat, "rate": rate}
+        return {**flat, "rate": torch.zeros_like(walked), "walked": walked}
 
 
 def _stretched(slopes: list[Params], stretch: Params) -> Params:

@@ -96,9 +96,7 @@ MODULES = {
                 "walker.slope(images, held)",
                 "retrace forgets the rest of the path",
             ),
-            Mutant(
-                "unwalked * (straight", "0 * (straight", "SME's prior is forgotten on the segment"
-            ),
+            Mutant("* (straight - tv)", "* 0", "SME's prior is forgotten on the segment"),
             Mutant("protocol and protocol.lr", "None", "retrace ignores the known rate"),
             Mutant("if nodes > len(order):", "if False:", "more nodes than steps, unsaid"),
             Mutant('ahead, aux["alpha"])', 'ahead, aux["alpha"].detach())', "alpha never learns"),
@@ -202,6 +200,11 @@ MODULES = {
                 "> P.cosine(target, straight)", "> -2", "a walk that got lost is held all the same"
             ),
             Mutant("torch.where(closer, v, segment[k])", "v", "NaN is held"),
+            Mutant(
+                'return {**found, "rate": longer.',
+                'return {**found, "rate": found["walked"] * longer.',
+                "a rate is forgotten where its walk is not held",
+            ),
             Mutant("if self.rate is not None:", "if False:", "the known rate is ignored"),
             Mutant("    @torch.no_grad()\n", "", "the walk is differentiated"),
             Mutant("v * stretch[k] for", "v for", "moves of Adam matched with bare gradients"),
@@ -223,6 +226,7 @@ MODULES = {
                 "loop.done % CHECK_EVERY == 0",
                 "nobody looks at the last steps",
             ),
+            Mutant("not 0 < self.done < self.recipe.warm", "True", "no warm start"),
             Mutant("stopped = Stop.INTERRUPTED", "stopped = Stop.FINISHED", "Ctrl-C goes unsaid"),
             Mutant(
                 '"lr": recipe.rates[k]}',

@@ -166,26 +166,50 @@ def test_a_walk_ends_as_far_along_the_update_as_the_client(tiny: Scene) -> None:
     client_like = tiny.network.normalise(tiny.client.images) + 0.1 * tiny.z
     rate = walked(loss, client_like, times=30)["rate"]
     target = P.sub(tiny.update.before, tiny.update.after)
-    order = [torch.arange(3)] * 10
-    protocol = smelib.Protocol(10, 3)
+    order = [torch.arange(3)] * 20
+    protocol = smelib.Protocol(20, 3)
     mean = walk(
         *(tiny.network, tiny.update.before, client_like, tiny.labels, order, protocol),
         rate=lambda slope: rate,
         keep=[],
     ).mean
-    share = 10 * rate * P.dot(mean, target) / P.dot(target, target)
+    share = 20 * rate * P.dot(mean, target) / P.dot(target, target)
     assert float(share) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("rate", [1e3, 1e200])
 def test_a_walk_that_explains_less_is_not_held(tiny: Scene, rate: float) -> None:
-    """It ran away, to infinity even: the segment is held, and the next walk guesses anew."""
+    """It ran away, to infinity even: the segment is held, and the next walk is shorter."""
     loss = objectives.retrace(tiny.network, tiny.update, tiny.labels, tv=0.0)
     held = walked(loss, near(tiny))
     assert float(held["rate"]) > 0, "this one is held"
     lost = loss.renew(near(tiny), {**held, "rate": torch.full_like(held["rate"], rate)})
     segment = loss.renew(tiny.z, {"alpha": ALPHA})
-    assert all(torch.equal(lost[k], segment[k]) for k in segment)
+    assert all(torch.equal(lost[k], segment[k]) for k in segment if k != "rate")
+    assert 0 <= float(lost["rate"]) < rate / 10
+
+
+def test_the_rate_is_found_while_no_walk_is_held(tiny: Scene) -> None:
+    """A walk that explains less than the segment still corrects the next one."""
+    loss = objectives.retrace(tiny.network, tiny.update, tiny.labels, tv=0.0)
+    held = {**straight(loss, near(tiny)), "rate": torch.tensor(100.0, dtype=torch.float64)}
+    first = {**loss.renew(near(tiny), held), "alpha": ALPHA}
+    assert float(first["walked"]) == 0
+    assert 0 < float(first["rate"]) < 100
+    for _ in range(20):
+        first = {**loss.renew(near(tiny), first), "alpha": ALPHA}
+    right = walked(loss, near(tiny), times=30)["rate"]
+    assert float(first["rate"]) == pytest.approx(float(right), rel=0.01)
+
+
+def test_all_warm_start_is_sme() -> None:
+    scene = tiny_scene(**FULL)
+    who = (scene.network, scene.update, scene.labels)
+    mine = attacks.retrace(*who, steps=15, warm=1.0)
+    sme = attacks.sme(*who, steps=15, preset="fast")
+    torch.testing.assert_close(mine.images, sme.images)
+    early = attacks.retrace(*who, steps=15, warm=0.0)
+    assert not torch.allclose(early.images, sme.images)
 
 
 def test_what_is_held_does_not_grow_with_the_clients_steps() -> None:
@@ -306,7 +330,9 @@ def test_a_compiled_run_gives_the_same_pictures() -> None:
         ({"nodes": 0}, "nodes=? is 0; it must be a whole number of at least 1"),
         ({"nodes": 1.5}, "nodes=? is 1.5"),
         ({"every": 0}, "every=? is 0; it must be a whole number of at least 1"),
-        ({"nodes": 11}, "a walk of 10 steps has no 11 nodes"),
+        ({"moves": 0}, "moves=? is 0; it must be a whole number of at least 1"),
+        ({"warm": 1.5}, "warm=1.5: it is a share of the steps"),
+        ({"nodes": 21}, "a walk of 20 steps has no 21 nodes"),
         ({"nodes": 7, "protocol": smelib.Protocol(3, 2)}, "a walk of 6 steps has no 7 nodes"),
         ({"knots": 2}, "there is no option 'knots'"),
     ],

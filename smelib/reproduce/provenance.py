@@ -28,7 +28,7 @@ from smelib.version import __version__
 
 # Raise a number by hand when what that measurement gives is meant to move: every job of it then
 # runs again. tests/test_golden.py fails when the numbers move and this does not.
-RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "path": 2}
+RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 2, "dlfa": 2, "path": 2}
 
 
 def generation(job: Job, digests: Mapping[str, str]) -> Generation:

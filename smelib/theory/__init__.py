@@ -12,6 +12,7 @@ from smelib.theory.paths import (
     gram,
     path_gradients,
     plane_ratios,
+    renewal_factor,
     segment_cosines,
 )
 from smelib.theory.plane import (
@@ -55,6 +56,7 @@ __all__ = [
     "path_gradients",
     "plane_ratios",
     "quadratic",
+    "renewal_factor",
     "segment",
     "segment_cosines",
     "sgd_bound",

@@ -87,3 +87,13 @@ def segment_cosines(
     points = ({**update.before, **P.lerp(start, end, float(a))} for a in alpha)
     direction = P.sub(start, end)
     return np.array([float(P.cosine(direction, g)) for g in path_gradients(model, client, points)])
+
+
+def renewal_factor(curvature: ArrayLike, lr: float, steps: int) -> np.ndarray:
+    """What a renewal of retrace's walk leaves of an error along a direction of this curvature.
+
+    $1 - \\frac{1}{T} \\sum_{t<T} (1 - \\eta h)^t$, exact for a quadratic loss: the iteration
+    converges where it is below one in size. DLFA, which keeps the derivative, has 0.
+    """
+    h = np.asarray(curvature, dtype=float)
+    return 1 - ((1 - lr * h)[..., None] ** np.arange(steps)).mean(-1)
