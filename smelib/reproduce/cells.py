@@ -66,15 +66,24 @@ class Cell:
         return SCALE[self.metric]
 
     @property
+    def mean(self) -> Mean:
+        """Our mean where it is compared. Of ratios between a client's two runs it is geometric."""
+        if self.table == "cost":
+            return verdicts.mean(np.log(self.values))
+        return verdicts.mean(self.values).on(self.scale)
+
+    @property
     def ours(self) -> float:
         """Our mean over clients."""
-        return float(np.mean(self.values))
+        return float(np.exp(self.mean.value) if self.table == "cost" else np.mean(self.values))
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % t-interval of that mean; none for a single client."""
         if len(self.values) < 2:
             return None
+        if self.table == "cost":
+            return float(np.exp(self.mean.interval.low)), float(np.exp(self.mean.interval.high))
         found = verdicts.mean(self.values).interval
         return float(found.low), float(found.high)
 
@@ -83,7 +92,7 @@ class Cell:
         """Ours minus the paper's, on the scale of the comparison; none where one is missing."""
         if self.theirs is None or not self.values or (self.scale.ratio and self.ours <= 0):
             return None
-        return verdicts.mean(self.values).on(self.scale) - self.theirs.on(self.scale)
+        return self.mean - self.theirs.on(self.scale)
 
     @property
     def gap(self) -> float:
@@ -269,7 +278,7 @@ def _filled(shelf: Shelf, cell: Cell) -> Cell:
 def counts(found: Sequence[Cell]) -> dict[str, Counter]:
     """Verdicts by quantity and table, every number of the paper once."""
     by: dict[str, Counter] = {}
-    for c in found:
+    for c in sorted(found, key=lambda c: (c.metric == "l_sim", TABLES.index(c.table))):
         if c.counted:
             by.setdefault(heading(c), Counter())[c.verdict] += 1
     return by
@@ -292,8 +301,7 @@ def by_chance(found: Sequence[Cell], *, at_the_edge: bool) -> tuple[float, float
     equal = different = 0.0
     for c in found:
         if c.counted and c.difference is not None:
-            mine, other = verdicts.mean(c.values).on(c.scale), c.theirs.on(c.scale)
             truth = c.scale.limit if at_the_edge else 0.0
-            chance = verdicts.chances(mine, other, c.scale.limit, truth)
+            chance = verdicts.chances(c.mean, c.theirs.on(c.scale), c.scale.limit, truth)
             equal, different = equal + chance[0], different + chance[1]
     return equal, different

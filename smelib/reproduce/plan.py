@@ -6,7 +6,7 @@ its batches and the attack's start. `RESULTS/<table>.csv` has one line per finis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -244,7 +244,7 @@ def jobs(
         raise InputError(
             "no cell of the plan is left; add --seeds K to run cells outside of the plan."
         )
-    return sorted(chosen, key=_when)
+    return cheapest_first(chosen)
 
 
 def gpu_jobs(tables: Sequence[str] = (), *, seeds: int = 5) -> list[Job]:
@@ -254,12 +254,17 @@ def gpu_jobs(tables: Sequence[str] = (), *, seeds: int = 5) -> list[Job]:
     """
     found = {j for table in tables or ROWS for j in jobs(table, inits=["torch"], seeds=seeds)}
     left = [j for j in found if not planned(j.table, j.row, j.method, j.init)]
-    return sorted(left, key=_when)
+    return cheapest_first(left)
 
 
-def _when(job: Job) -> tuple:
-    client = job.seed - job.setting.first
-    return int(estimate(job)).bit_length(), client, estimate(job), job.key
+def cheapest_first(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs in the order in which they run; among like ones all first clients come first."""
+
+    def when(job: Job) -> tuple:
+        client = job.seed - job.setting.first
+        return int(estimate(job)).bit_length(), client, estimate(job), job.key
+
+    return sorted(jobs, key=when)
 
 
 def estimate(job: Job) -> float:
