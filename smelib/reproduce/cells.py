@@ -229,10 +229,11 @@ def client(line: dict) -> tuple[str, int, str, int]:
 
 
 def cells(folder: Path | Shelf) -> list[Cell]:
-    """Every number of the paper once for each reading that was run; the furthest off first.
+    """Every number of the paper once for each reading that was run.
 
-    Not among them: what the paper restates from another table, and IG's cost as a multiple of
-    SME's, which it prints as 1.
+    Failures first; then, of each verdict, what counts, and of that the furthest off. Not among
+    them: what the paper restates from another table, and IG's cost as a multiple of SME's, which
+    it prints as 1.
     """
     shelf = folder if isinstance(folder, Shelf) else Shelf(folder)
     given, found = paper(), []
@@ -251,7 +252,9 @@ def cells(folder: Path | Shelf) -> list[Cell]:
         run = [r for r in readings if r.values or r.failed]
         missing = not any(r.counted for r in run)
         found += run + [r for r in readings if r.counted and missing]
-    return sorted(found, key=lambda c: (not c.failed, ORDER.index(c.verdict), -c.gap))
+    return sorted(
+        found, key=lambda c: (not c.failed, ORDER.index(c.verdict), not c.counted, -c.gap)
+    )
 
 
 def _filled(shelf: Shelf, cell: Cell) -> Cell:

@@ -15,7 +15,7 @@ import numpy as np
 
 from smelib.errors import InputError
 from smelib.reproduce import prices, published, strips, verdicts
-from smelib.reproduce.cells import ORDER, QUANTITY, Cell, counts
+from smelib.reproduce.cells import ORDER, QUANTITY, Cell, by_chance, counts
 from smelib.reproduce.claims import Evidence, claims
 from smelib.reproduce.plan import Job
 from smelib.reproduce.scoreboard import Board, between, chance, tally, text, whom
@@ -27,13 +27,14 @@ NAMES = {"ig": "IG", "sme": "SME", "dlfa": "DLFA", "retrace": "retrace", "path":
 WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
 HEADINGS = (
     *("verdict", "table", "row", "method", "quantity", "weights"),
-    *("paper", "ours", "difference", "clients", "from"),
+    *("paper", "ours", "difference", "clients", "results"),
 )
+SIMILARITY = r"$L_\mathrm{sim}$"
 RULE = (
     "Our mean over clients and the paper's mean over 100 runs are compared by the 95 % interval of "
     "their difference; the paper's standard error and its rounding are in it. **Equal**: the "
     f"interval lies within ±{verdicts.DECIBELS.band:g} dB, for cosines and norm ratios within "
-    f"±{verdicts.COSINES.band:g}, for L_sim, time and memory within a factor of "
+    f"±{verdicts.COSINES.band:g}, for {SIMILARITY}, time and memory within a factor of "
     f"{verdicts.FACTORS.band:g}. **Different**: it lies wholly outside. **Undecided**: everything "
     "else, and every cell with a single client. Time and memory were measured on other machines, "
     "so DLFA's are compared as multiples of SME's on the same client; the paper prints no error "
@@ -45,7 +46,7 @@ COUNTED = (
     "{doc}`chapter 11 </notebooks/11_architectures>` say why); other readings stand in the table "
     "below and are not counted. Rows that the paper restates from another table are left out, and "
     "so is IG's cost as a multiple of SME's, which the paper prints as 1. *No value*: the paper "
-    "prints none, or an L_sim of .000, of which there is no factor."
+    f"prints none, or an {SIMILARITY} of .000, of which there is no factor."
 )
 
 
@@ -61,7 +62,7 @@ def _badge(word: str) -> str:
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
     """A claim: its words and its count, then a line for each effect that was measured."""
     said = tally(e.verdict for e in mine if e.pairs)
-    head = f'<tr class="claim"><th colspan="6" scope="rowgroup">{escape(words)}'
+    head = f'<tr class="claim"><th colspan="7" scope="rowgroup">{escape(words)}'
     head += f'<span class="count">{said or "not run"}</span></th></tr>'
     shown = [e for e in mine if e.pairs]
     axis = strips.Axis.around([strips.reach(e.ours, e.paper) for e in shown])
@@ -75,7 +76,6 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
             label += f" <small>{WEIGHTS[e.effect.init]} weights</small>"
         size = {"equal": "as large", "different": "of another size"}.get(e.size, "")
         same = f'<small class="size">{size}</small>' if e.verdict != "undecided" else ""
-        few = f" of {e.clients}" if e.clients != len(e.pairs) else ""
         picture = strips.effect(axis, e.ours, e.paper, e.verdict)
         lines.append(
             "<tr>"
@@ -85,7 +85,8 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
                 ("paper", f"{paper} {unit}".strip() if paper != "–" else paper),
                 ("ours", ours),
                 ("picture", picture),
-                ("pairs", f"{len(e.pairs)}{few}"),
+                ("pairs", str(len(e.pairs))),
+                ("clients", str(e.clients)),
                 ("verdict", _badge(e.verdict) + same),
             )
             + "</tr>"
@@ -94,7 +95,7 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
 
 
 def _claims(board: Board) -> list[str]:
-    heads = ("setting", "paper", "ours, 95 % interval", "", "pairs", "verdict")
+    heads = ("setting", "paper", "ours, 95 % interval", "", "pairs", "clients", "verdict")
     head = "".join(f'<th scope="col">{h}</th>' for h in heads)
     bodies = [
         _claim(
@@ -163,20 +164,23 @@ def runs(numbers: Iterable[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in found)
 
 
-def _from(cell: Cell, where: str | None) -> str:
-    """Which lines of which file a number is made of, with a link where there is a clone."""
+def _source(cell: Cell, where: str | None, *, earlier: bool) -> str:
+    """Of which lines a number is made, with a link to them where there is a clone."""
     notes = [f"{cell.failed} failed"] * bool(cell.failed)
     if cell.lines:
-        said = f"{cell.source[0]}.csv, {runs(cell.lines)}"
-        if where is not None:
-            address = f"{REPOSITORY}/blob/main/{where}/{cell.source[0]}.csv"
-            said = f'<a href="{address}?plain=1#L{cell.lines[0]}">{said}</a>'
-        notes.append(said)
-    notes += ["earlier version"] * cell.earlier
+        file = f"{cell.source[0]}.csv"
+        said = f"{len(cell.lines)} line{'s' * (len(cell.lines) > 1)}"
+        title = f'title="{file}, {runs(cell.lines)}"'
+        if where is None:
+            notes.append(f"<span {title}>{said}</span>")
+        else:
+            address = f"{REPOSITORY}/blob/main/{where}/{file}?plain=1#L{cell.lines[0]}"
+            notes.append(f'<a href="{address}" {title}>{said}</a>')
+    notes += ["earlier version"] * (earlier and cell.earlier)
     return "; ".join(notes)
 
 
-def _line(cell: Cell, where: str | None) -> str:
+def _line(cell: Cell, source: str) -> str:
     gap = cell.difference
     variant = ", softmax" if "softmax" in cell.source[1] else ""
     uncounted = "" if cell.counted else ' class="aside"'
@@ -195,7 +199,7 @@ def _line(cell: Cell, where: str | None) -> str:
         _number(cell, cell.ours if cell.values else None),
         differs,
         str(len(cell.values)),
-        _from(cell, where),
+        source,
     )
     return f"<tr{uncounted}>" + _cells("td", *zip(HEADINGS, columns, strict=True)) + "</tr>"
 
@@ -204,7 +208,7 @@ def _table(board: Board) -> list[str]:
     shown = [c for c in board.cells if c.values or c.failed]
     if not shown:
         return ["Nothing was run yet."]
-    where = _in_clone(board.folder)
+    where, mixed = _in_clone(board.folder), not all(c.earlier for c in shown)
     head = "".join(f'<th scope="col"><button>{h}</button></th>' for h in HEADINGS)
     filters = []
     for name, options in (
@@ -222,7 +226,7 @@ def _table(board: Board) -> list[str]:
         "```{raw} html",
         f'<div class="filters" hidden>{"".join(filters)}<output></output></div>',
         f'<div class="scores cells full-width"><table><thead><tr>{head}</tr></thead><tbody>',
-        *(_line(c, where) for c in shown),
+        *(_line(c, _source(c, where, earlier=mixed)) for c in shown),
         "</tbody></table></div>",
         "```",
     ]
@@ -279,7 +283,8 @@ def _not_run(board: Board) -> list[str]:
     return [
         f"Together {total}: estimated for five clients each, from operations that "
         f"`benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your folder with the data "
-        "in place of `DIR`; {doc}`a page </notebooks/00_run_everything_on_a_gpu>` runs all of it on Colab.",
+        "in place of `DIR`; {doc}`a page </notebooks/00_run_everything_on_a_gpu>` runs all of it "
+        "on Colab.",
         "",
         "```{raw} html",
         f'<details class="scores not-run"><summary>{len(rows)} commands and prices</summary>'
@@ -340,10 +345,18 @@ def _raw(*lines: str) -> list[str]:
 def _counts(board: Board) -> list[str]:
     by = counts(board.cells)
     rows = [*by.items(), ("**all**", sum(by.values(), Counter()))]
+    texts = [(name, {v: str(count[v]) for v in ORDER}) for name, count in rows]
+    for words, edge in (("at the edge", True), ("all equal", False)):
+        equal, different = by_chance(board.cells, at_the_edge=edge)
+        said = {verdicts.EQUAL: f"{equal:.1f}", verdicts.DIFFERENT: f"{different:.1f}"}
+        texts.append((f"*by chance, {words}*", {v: said.get(v, "") for v in ORDER}))
     return [
         "| cells | " + " | ".join(ORDER) + " |",
         "|---|" + "---:|" * len(ORDER),
-        *(f"| {n} | " + " | ".join(str(c[v]) for v in ORDER) + " |" for n, c in rows),
+        *(
+            f"| {name.replace('L_sim', SIMILARITY)} | " + " | ".join(t[v] for v in ORDER) + " |"
+            for name, t in texts
+        ),
     ]
 
 
@@ -351,7 +364,7 @@ def page(board: Board) -> str:
     """The scoreboard as a page of the book."""
     effects = tally(e.verdict for e in board.evidence if e.pairs)
     earlier = sum(c.earlier for c in board.cells)
-    note = f" {earlier} cells were measured before the kernel last changed." if earlier else ""
+    note = f" {earlier} cells are of an earlier version of the kernel." if earlier else ""
     sections = [
         [TITLE],
         [
@@ -369,12 +382,12 @@ def page(board: Board) -> str:
         [RULE],
         [COUNTED],
         _counts(board),
-        [" ".join(chance(board))],
+        [" ".join(["The last two lines are what chance alone would give.", *chance(board)])],
         _elsewhere(board),
         ["## All cells that were run"],
         [
             "The largest differences stand first. Lines in italics are readings that do not count. "
-            "*From* names the file in `results/` and its lines."
+            "The last column leads to the lines in `results/` that a number is made of."
         ],
         _table(board),
         ["## Not run"],

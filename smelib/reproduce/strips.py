@@ -54,8 +54,8 @@ def _strip(inside: str, verdict: str, words: str) -> str:
 
 
 def _line(axis: Axis, low: float, high: float, kind: str) -> str:
-    y = HEIGHT / 2
-    return f'<line class="{kind}" x1="{axis.at(low)}" x2="{axis.at(high)}" y1="{y}" y2="{y}"/>'
+    where = f'x1="{axis.at(low)}" x2="{axis.at(high)}"'
+    return f'<line class="{kind}" {where} y1="50%" y2="50%"/>'
 
 
 def _ours(axis: Axis, ours: Interval) -> str:
@@ -63,18 +63,18 @@ def _ours(axis: Axis, ours: Interval) -> str:
     one = not np.isfinite(ours.half)
     bar = "" if one else _line(axis, float(ours.low), float(ours.high), "interval")
     kind = "dot one" if one else "dot"
-    return f'{bar}<circle class="{kind}" cx="{axis.at(float(ours.value))}" cy="8" r="3.5"/>'
+    return f'{bar}<circle class="{kind}" cx="{axis.at(float(ours.value))}" cy="50%" r="3.5"/>'
 
 
 def _zero(axis: Axis) -> str:
-    return f'<line class="zero" x1="{axis.at(0)}" x2="{axis.at(0)}" y1="0" y2="{HEIGHT}"/>'
+    return f'<line class="zero" x1="{axis.at(0)}" x2="{axis.at(0)}" y1="0" y2="100%"/>'
 
 
 def effect(axis: Axis, ours: Interval, paper: Mean | None, verdict: str) -> str:
     """A claim's strip: zero, our interval, and the paper's effect as a diamond."""
     mark, words = "", "ours"
     if paper is not None:
-        mark = f'<svg x="{axis.at(float(paper.value))}" y="8" overflow="visible">'
+        mark = f'<svg x="{axis.at(float(paper.value))}" y="50%" overflow="visible">'
         mark += f'<path class="paper" d="{DIAMOND}"/></svg>'
         words += " beside the paper's"
     return _strip(_zero(axis) + mark + _ours(axis, ours), verdict, words)
@@ -83,7 +83,7 @@ def effect(axis: Axis, ours: Interval, paper: Mean | None, verdict: str) -> str:
 def difference(axis: Axis, gap: Interval, verdict: str, band: float) -> str:
     """A cell's strip: ours minus the paper's, on a band of what still counts as the same."""
     left, right = (float(axis.at(x)[:-1]) for x in (-band, band))
-    shade = f'<rect class="band" x="{left}%" width="{right - left}%" y="0" height="{HEIGHT}"/>'
+    shade = f'<rect class="band" x="{left}%" width="{right - left}%" y="0" height="100%"/>'
     words = f"{verdict}, {float(gap.value):+.1f}"
     return _strip(shade + _zero(axis) + _ours(axis, gap), verdict, words)
 
@@ -91,7 +91,9 @@ def difference(axis: Axis, gap: Interval, verdict: str, band: float) -> str:
 def ticks(axis: Axis, values: Sequence[float]) -> str:
     """The axis over a column of strips."""
     marks = "".join(
-        f'<text x="{axis.at(v)}" y="12" text-anchor="middle">{v:+g}</text>'.replace(">-", ">−")
+        f'<text x="{axis.at(v)}" y="12" text-anchor="middle">{v:+g}</text>'.replace(
+            ">-", ">−"
+        ).replace(">+0<", ">0<")
         for v in values
     )
     return f'<svg class="ticks" width="100%" height="{HEIGHT}" aria-hidden="true">{marks}</svg>'
