@@ -240,6 +240,7 @@ FIRST = "FEMNIST, E = 10, N = 10"
 def test_a_claim_is_about_pairs_of_the_same_client(tmp_path: Path) -> None:
     measured(tmp_path, "ig", 20.0, 30.0, 40.0, 12.0)
     measured(tmp_path, "sme", 22.4, 32.5, 42.6)
+    measured(tmp_path, "sme", 99.0, seed=8)
     one = effect(tmp_path, "sme-over-ig", FIRST)
     assert one.pairs == pytest.approx((2.4, 2.5, 2.6))
     assert (one.verdict, one.size, one.clients) == ("holds", "equal", 3)
