@@ -134,3 +134,16 @@ def test_paired_intervals_cover_the_truth(n: int) -> None:
     sme, ig = luck + draw.normal(3, 0.7, (DRAWS, n)), luck + draw.normal(0, 0.7, (DRAWS, n))
     found = verdicts.mean(sme - ig).interval
     assert ((found.low <= 3) & (found.high >= 3)).mean() == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.parametrize("n", CLIENTS)
+@pytest.mark.parametrize("factor", [1.5, 1 / 1.5])
+def test_skewed_clients_err_on_one_side_more_but_not_in_all(n: int, factor: float) -> None:
+    """L_sim varies by about 40 % between clients, and more upwards than downwards."""
+    draw = np.random.default_rng(n)
+    ours = verdicts.mean(factor * draw.lognormal(0, 0.4, (DRAWS, n))).on(FACTORS)
+    theirs = verdicts.mean(draw.lognormal(0, 0.4, (DRAWS, verdicts.RUNS))).on(FACTORS)
+    said = verdicts.verdict(ours - theirs, FACTORS.limit)
+    wrong = [float((said == v).mean()) for v in (EQUAL, DIFFERENT)]
+    assert max(wrong) < 0.05
+    assert sum(wrong) == pytest.approx(0.05, abs=0.015)
