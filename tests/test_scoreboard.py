@@ -352,7 +352,7 @@ def test_the_command_prints_the_counts_and_changes_no_file(
     where = tmp_path / "page.md"
     assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(where)]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"^all +0 +1 +1 +0 +314 +11$", said, re.M), said
+    assert re.search(r"^all +1 +0 +1 +314 +0 +11$", said, re.M), said
     assert said.startswith("2 attacks on 2 distinct clients (2 of FEMNIST)")
     assert contents(tmp_path) == before
     assert cli.main(["scoreboard", "--results", str(tmp_path)]) == 0

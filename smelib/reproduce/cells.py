@@ -37,6 +37,11 @@ SCALE = {
 }
 # To which digit the paper prints a quantity.
 UNIT = {"psnr": 0.1, "hours_per_100": 0.01, "gigabytes": 0.1}
+COLUMNS = (
+    *(verdicts.EQUAL, verdicts.DIFFERENT, verdicts.UNDECIDED),
+    *("not run", "failed", "no value"),
+)
+# the order of the lines: what a reader should see first
 ORDER = (verdicts.DIFFERENT, verdicts.UNDECIDED, verdicts.EQUAL, "failed", "not run", "no value")
 
 

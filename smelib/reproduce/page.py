@@ -15,7 +15,7 @@ import numpy as np
 
 from smelib.errors import InputError
 from smelib.reproduce import prices, published, strips, verdicts
-from smelib.reproduce.cells import ORDER, QUANTITY, Cell, by_chance, counts
+from smelib.reproduce.cells import COLUMNS, ORDER, QUANTITY, Cell, by_chance, counts
 from smelib.reproduce.claims import Evidence, claims
 from smelib.reproduce.plan import Job
 from smelib.reproduce.scoreboard import Board, between, chance, tally, text, whom
@@ -60,6 +60,14 @@ def _badge(word: str) -> str:
     return f'<span class="verdict {word.replace(" ", "-")}">{word}</span>'
 
 
+def _size(e: Evidence) -> str:
+    """How large an effect is beside the paper's; nothing where that is undecided."""
+    if e.size != verdicts.DIFFERENT:
+        return "as large" if e.size == verdicts.EQUAL else ""
+    paper = float(e.paper.value)
+    return "larger" if float(e.ours.value) * np.sign(paper) > abs(paper) else "smaller"
+
+
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
     """A claim: its words and its count, then a line for each effect that was measured."""
     said = tally(e.verdict for e in mine if e.pairs)
@@ -75,8 +83,7 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
         label = escape(e.effect.label)
         if e.effect.init != "torch":
             label += f" <small>{WEIGHTS[e.effect.init]} weights</small>"
-        size = {"equal": "as large", "different": "of another size"}.get(e.size, "")
-        same = f'<small class="size">{size}</small>' if e.verdict != "undecided" else ""
+        same = f'<small class="size">{_size(e)}</small>' if e.verdict != "undecided" else ""
         picture = strips.effect(axis, e.ours, e.paper, e.verdict)
         lines.append(
             "<tr>"
@@ -282,7 +289,7 @@ def _not_run(board: Board) -> list[str]:
         for words, command, jobs in rows
     ]
     return [
-        f"Together {total}: estimated for five clients each, from operations that "
+        f"Together {str(total).replace('$', chr(92) + '$')}: estimated for five clients each, from operations that "
         f"`benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your folder with the data "
         "in place of `DIR`; {doc}`a page </notebooks/00_run_everything_on_a_gpu>` runs all of it "
         "on Colab.",
@@ -333,9 +340,9 @@ LEGEND = (
     "t-interval over the pairs. A claim *holds* where the interval lies wholly on the side of zero "
     "that the paper's numbers give, and *does not* where it lies on the other. Where the paper's "
     "two means are within two standard errors of each other, the claim is that there is no "
-    f"difference: it holds within ±{verdicts.DECIBELS.band:g} dB. *As large* and *of another size* "
-    "compare the effect with the paper's, by the rule for cells below. ◇ is the paper's effect, "
-    "● ours."
+    f"difference: it holds within ±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and "
+    "*smaller* compare the effect with the paper's, by the rule for cells below; where none of "
+    "them stands, that is undecided. ◇ is the paper's effect, ● ours."
 )
 
 
@@ -345,20 +352,21 @@ def _raw(*lines: str) -> list[str]:
 
 def _counts(board: Board) -> list[str]:
     by = counts(board.cells)
-    rows = [*by.items(), ("**all**", sum(by.values(), Counter()))]
-    texts = [(name, {v: str(count[v]) for v in ORDER}) for name, count in rows]
-    for words, edge in (("at the edge", True), ("all equal", False)):
+    rows = [*by.items(), ("<strong>all</strong>", sum(by.values(), Counter()))]
+    texts = [(name, {v: str(count[v]) for v in COLUMNS}) for name, count in rows]
+    for words, edge in (("all at the edge", True), ("all equal", False)):
         equal, different = by_chance(board.cells, at_the_edge=edge)
         said = {verdicts.EQUAL: f"{equal:.1f}", verdicts.DIFFERENT: f"{different:.1f}"}
-        texts.append((f"*by chance, {words}*", {v: said.get(v, "") for v in ORDER}))
-    return [
-        "| cells | " + " | ".join(ORDER) + " |",
-        "|---|" + "---:|" * len(ORDER),
-        *(
-            f"| {name.replace('L_sim', SIMILARITY)} | " + " | ".join(t[v] for v in ORDER) + " |"
-            for name, t in texts
-        ),
-    ]
+        texts.append((f"<em>by chance, {words}</em>", said))
+    head = "".join(f'<th scope="col">{h}</th>' for h in ("cells", *COLUMNS))
+    lines = []
+    for name, said in texts:
+        label = name.replace("L_sim", "L<sub>sim</sub>")
+        columns = [(v, said[v]) for v in COLUMNS if v in said]
+        blank = "<td></td>" * (len(COLUMNS) - len(columns))
+        lines.append("<tr>" + _cells("td", ("cell", label), *columns) + f"{blank}</tr>")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>"
+    return _raw(f'<div class="scores counts">{table}', *lines, "</tbody></table></div>")
 
 
 def page(board: Board) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from smelib.reproduce import verdicts
-from smelib.reproduce.cells import ORDER, Cell, Shelf, by_chance, cells, client, counts, good
+from smelib.reproduce.cells import COLUMNS, Cell, Shelf, by_chance, cells, client, counts, good
 from smelib.reproduce.claims import Evidence, claims, weigh
 
 __all__ = ["DECIBELS", "Board", "Cell", "cells", "read", "summary"]
@@ -118,8 +118,8 @@ def summary(board: Board) -> str:
         lines += _claim_lines(board, name)
     by = counts(board.cells)
     rows = [*by.items(), ("all", sum(by.values(), Counter()))]
-    lines += ["", f"{'cells':30}" + "".join(f"{v:>10}" for v in ORDER)]
-    lines += [f"{name:30}" + "".join(f"{count[v]:10}" for v in ORDER) for name, count in rows]
+    lines += ["", f"{'cells':30}" + "".join(f"{v:>10}" for v in COLUMNS)]
+    lines += [f"{name:30}" + "".join(f"{count[v]:10}" for v in COLUMNS) for name, count in rows]
     lines += ["", *chance(board)]
     if earlier := sum(c.earlier for c in board.cells):
         lines.append(f"{earlier} cells show an earlier version: reproduce runs them again.")
