@@ -289,8 +289,9 @@ def _not_run(board: Board) -> list[str]:
         for words, command, jobs in rows
     ]
     return [
-        f"Together {str(total).replace('$', chr(92) + '$')}: estimated for five clients each, from operations that "
-        f"`benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your folder with the data "
+        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, from "
+        f"operations that `benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your "
+        "folder with the data "
         "in place of `DIR`; {doc}`a page </notebooks/00_run_everything_on_a_gpu>` runs all of it "
         "on Colab.",
         "",

@@ -44,7 +44,8 @@ def read(folder: Path) -> Board:
     shown = [line for cell in shelf.stored for line in good(shelf.of(cell)[0]).values()]
     attacked = [line for line in shown if line["table"] in ATTACKED]
     people = Counter(who[0] for who in {client(line) for line in attacked})
-    return Board(folder, cells(shelf), weigh(shelf), len(attacked), dict(people))
+    named = dict(sorted(people.items(), reverse=True))
+    return Board(folder, cells(shelf), weigh(shelf), len(attacked), named)
 
 
 def text(value: float, scale: verdicts.Scale, *, signed: bool = False) -> str:
