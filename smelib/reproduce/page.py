@@ -291,9 +291,8 @@ def _not_run(board: Board) -> list[str]:
     return [
         f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, from "
         f"operations that `benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your "
-        "folder with the data "
-        "in place of `DIR`; {doc}`a page </notebooks/00_run_everything_on_a_gpu>` runs all of it "
-        "on Colab.",
+        "folder with the data in place of `DIR`. What the plan leaves to a GPU, {doc}`a page "
+        "</notebooks/00_run_everything_on_a_gpu>` runs on Colab.",
         "",
         "```{raw} html",
         f'<details class="scores not-run"><summary>{len(rows)} commands and prices</summary>'
@@ -329,8 +328,10 @@ def _elsewhere(board: Board) -> list[str]:
         return []
     return [
         "SME also ran on the paper's schedule in a comparison of schedules "
-        "(`results/fast_preset.json`), on other clients and without an IG beside it. Those runs "
-        "are not pooled with these, because a pair needs both attacks on one client. "
+        "(`results/fast_preset.json`), on other clients. Those runs are not pooled with these: they "
+        "were kept as bare PSNRs, without "
+        + SIMILARITY
+        + ", version or an IG beside them. "
         + "; ".join(said)
         + "."
     ]
@@ -355,10 +356,10 @@ def _counts(board: Board) -> list[str]:
     by = counts(board.cells)
     rows = [*by.items(), ("<strong>all</strong>", sum(by.values(), Counter()))]
     texts = [(name, {v: str(count[v]) for v in COLUMNS}) for name, count in rows]
-    for words, edge in (("all at the edge", True), ("all equal", False)):
+    for words, edge in (("lay at the edge", True), ("were the paper's", False)):
         equal, different = by_chance(board.cells, at_the_edge=edge)
         said = {verdicts.EQUAL: f"{equal:.1f}", verdicts.DIFFERENT: f"{different:.1f}"}
-        texts.append((f"<em>by chance, {words}</em>", said))
+        texts.append((f"<em>expected if all {words}</em>", said))
     head = "".join(f'<th scope="col">{h}</th>' for h in ("cells", *COLUMNS))
     lines = []
     for name, said in texts:
@@ -392,7 +393,14 @@ def page(board: Board) -> str:
         [RULE],
         [COUNTED],
         _counts(board),
-        [" ".join(["The last two lines are what chance alone would give.", *chance(board)])],
+        [
+            " ".join(
+                [
+                    "The last two lines are expected numbers, computed from the cells' own spreads.",
+                    *chance(board),
+                ]
+            )
+        ],
         _elsewhere(board),
         ["## All cells that were run"],
         [

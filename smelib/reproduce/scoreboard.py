@@ -54,6 +54,7 @@ def text(value: float, scale: verdicts.Scale, *, signed: bool = False) -> str:
         factor = float(np.exp(value))
         return f"{factor:.{1 if factor >= 2 else 2}f}×"
     digits = 1 if scale == verdicts.DECIBELS else 3
+    value = round(value, digits) + 0.0  # no negative zero
     found = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     return found.replace("-", "−")
 
