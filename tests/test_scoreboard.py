@@ -17,7 +17,17 @@ from safetensors.torch import save_file
 
 import smelib
 from smelib import cli
-from smelib.reproduce import cells, claims, networks, page, plan, prices, provenance, published
+from smelib.reproduce import (
+    cells,
+    claims,
+    networks,
+    page,
+    plan,
+    prices,
+    provenance,
+    published,
+    tables,
+)
 from smelib.reproduce import scoreboard as boards
 from smelib.reproduce.cells import Cell
 from smelib.reproduce.claims import Evidence
@@ -397,7 +407,7 @@ def test_a_row_links_to_its_lines(tmp_path: Path) -> None:
     assert 'title="main.csv, 2, 5">2 lines</a>' in text
     lines = (tmp_path / "results" / "next" / "main.csv").read_text().splitlines()
     assert ",sme,torch,0," in lines[3 - 1]
-    assert page.runs([2, 3, 4, 9, 11, 12]) == "2–4, 9, 11–12"
+    assert tables.runs([2, 3, 4, 9, 11, 12]) == "2–4, 9, 11–12"
 
 
 @pytest.mark.parametrize(
@@ -483,7 +493,7 @@ def test_filters_and_headings_work_and_nothing_is_thrown(tmp_path: Path) -> None
         assert set(shown("verdict")) == {"different"}
         tab.get_by_label("verdict").select_option("")
         for column in ("paper", "difference"):
-            n = page.HEADINGS.index(column) + 1
+            n = tables.HEADINGS.index(column) + 1
             head = tab.locator(f".cells th:nth-child({n}) button")
             head.click()
             rising = [float(x.split()[0].rstrip("×").replace("−", "-")) for x in shown(column)]
