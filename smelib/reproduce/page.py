@@ -63,10 +63,8 @@ def _elsewhere(board: Board) -> list[str]:
         return []
     return [
         "SME also ran on the paper's schedule in a comparison of schedules "
-        "(`results/fast_preset.json`), on other clients. Those runs are not pooled with these: they "
-        "were kept as bare PSNRs, without "
-        + SIMILARITY
-        + ", version or an IG beside them. "
+        "(`results/fast_preset.json`), on other clients. Those runs are not pooled with these, for "
+        f"they were kept as bare PSNRs, without {SIMILARITY}, version or an IG beside them. "
         + "; ".join(said)
         + "."
     ]
