@@ -69,6 +69,10 @@ def wanted(root: Path) -> dict[Path, str]:
     for name, key in (("smelib/version.py", "REPOSITORY"), ("pyproject.toml", "Repository")):
         text = (root / name).read_text(encoding="utf-8")
         found[root / name] = re.sub(rf'{key} = "[^"]*"', f'{key} = "{url}"', text)
+    board = root / "book" / "scoreboard.md"
+    if board.is_file():
+        text = board.read_text(encoding="utf-8")
+        found[board] = re.sub(r'(?<=href=")https://[^"]*(?=/blob/main/results/)', url, text)
     readme = root / "README.md"
     before, rest = readme.read_text(encoding="utf-8").split(START)
     found[readme] = f"{before}{START}\n{table(root)}\n{END}{rest.split(END)[1]}"

@@ -30,17 +30,24 @@ class Module:
 
 
 SLOW = (
+    "tests/test_scoreboard.py::test_the_book_s_own_page_is_what_its_results_give",
     "tests/test_solver.py::test_dlg_recovers_one_image_and_its_label",
     "tests/test_solver.py::test_every_attack_is_compiled_however_many_there_were",
     "tests/test_solver.py::test_an_attack_makes_progress",
     "tests/test_properties.py::test_the_same_seed_gives_the_same_bits[dlg]",
     "tests/test_properties.py::test_idlg_is_right_on_a_thousand_random_cases",
 )
-"""Good tests that take a core half a minute together: a mutant must fall to a quicker one."""
+"""Good tests that take a core half a minute together, or see any change: a mutant must fall to
+another."""
 
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
 AUDITING = "tests/test_auditing.py"
+RULE, BOARD, PLAN = (
+    "tests/test_verdicts.py",
+    "tests/test_scoreboard.py",
+    "tests/test_reproduce_plan.py",
+)
 FEDERATED, PROPERTIES = "tests/test_federated.py", "tests/test_properties.py"
 ATTACKS, RETRACE = "tests/test_attacks.py", "tests/test_retrace.py"
 METRICS, SCORES = "tests/test_metrics.py", "tests/test_data_and_metrics.py"
@@ -1064,6 +1071,112 @@ MODULES = {
         (
             Mutant("<= RECOVERED and agree", "<= RECOVERED or agree", "agreement is not needed"),
             Mutant("limit = FOREIGN if", "limit = 1.0 if", "agreement on nothing is enough"),
+        ),
+    ),
+    "verdicts": Module(
+        "smelib/reproduce/verdicts.py",
+        (RULE,),
+        (
+            Mutant("1 - (1 - CONFIDENCE) / 2", "CONFIDENCE", "90 % intervals are called 95 %"),
+            Mutant("np.hypot(self.half, other.half)", "self.half", "the paper's error is dropped"),
+            Mutant("np.hypot(self.half, other.half)", "self.half + other.half", "too wide"),
+            Mutant("(low > limit) | (high < -limit)", "(low > limit)", "too low is not different"),
+            Mutant("(low >= -limit) & (high", "(low >= -limit) | (high", "half inside is equal"),
+            Mutant("ddof=1", "ddof=0", "the spread of few clients comes out too small"),
+            Mutant(
+                "Mean(values.mean(axis=-1), error, n - 1)",
+                "Mean(values.mean(axis=-1), error, n)",
+                "a client too many",
+            ),
+            Mutant(
+                "self.error / value, self.freedom", "self.error, self.freedom", "no relative error"
+            ),
+            Mutant("unit / np.sqrt(12)", "0 * unit", "what is printed is taken as exact"),
+            Mutant(
+                "(limit - truth) / sigma", "limit / sigma", "expected at zero, said of the edge"
+            ),
+            Mutant(
+                "norm.sf(above + half) + norm", "norm.sf(above - half) + norm", "chance is too high"
+            ),
+            Mutant(
+                "chi2.ppf(quantiles, ours.freedom) / ours.freedom",
+                "1",
+                "a spread that never varies",
+            ),
+        ),
+    ),
+    "cells": Module(
+        "smelib/reproduce/cells.py",
+        (BOARD,),
+        (
+            Mutant(
+                "error = error / math.sqrt(verdicts.RUNS)", "pass", "a deviation taken for an error"
+            ),
+            Mutant(
+                'table == "trained" and row.startswith("R1-")',
+                "False",
+                "restated cells count twice",
+            ),
+            Mutant(
+                'table == "cost" and method != "dlfa"', "False", "a ratio of 1 counts as evidence"
+            ),
+            Mutant(
+                'self.init == "torch" and softmaxes',
+                "softmaxes",
+                "two readings of one number count",
+            ),
+            Mutant("for draw in (2, 1):", "for draw in (1, 2):", "old clients before new ones"),
+            Mutant(
+                'return row.dataset, row.samples, line["seed"], provenance.draw(line)',
+                'return row.dataset, row.samples, line["seed"], 0',
+                "old and new clients are one",
+            ),
+            Mutant(
+                'if self.table == "cost":\n            return verdicts.mean(np.log(self.values))',
+                "if False:\n            return verdicts.mean(np.log(self.values))",
+                "two kinds of mean on one page",
+            ),
+            Mutant(
+                "not c.counted, -c.gap", "not c.counted, c.gap", "the smallest difference first"
+            ),
+        ),
+    ),
+    "claims": Module(
+        "smelib/reproduce/claims.py",
+        (BOARD,),
+        (
+            Mutant(
+                "if self.sign * self.ours.value > self.ours.half",
+                "if self.sign * self.ours.value > 0",
+                "the mean decides",
+            ),
+            Mutant("> 2 * self.paper.error", "> 0", "every difference of the paper's is a claim"),
+            Mutant("FAILS if -self.sign", "FAILS if self.sign", "a loss is undecided"),
+            Mutant(
+                "tuple(float(a - b) for a, b in values)",
+                "tuple(float(b - a) for a, b in values)",
+                "the sign",
+            ),
+            Mutant(
+                "min(planned(*side) for side in sides)",
+                "max(planned(*side) for side in sides)",
+                "half a pair is run",
+            ),
+            Mutant("values = np.log(values) if values else []", "pass", "ratios are subtracted"),
+            Mutant("if k in less]", "]", "a client with one run is half a pair"),
+        ),
+    ),
+    "plan": Module(
+        "smelib/reproduce/plan.py",
+        (PLAN,),
+        (
+            Mutant(
+                "return max(fitting, default=0)",
+                "return min(fitting, default=0)",
+                "the smaller number counts",
+            ),
+            Mutant("and init in share.inits.split()", "", "both initialisations everywhere"),
+            Mutant("{20: 100, 50: 200}", "{20: 100, 50: 100}", "rows share clients"),
         ),
     ),
 }

@@ -95,7 +95,7 @@ TOP = [
     ("attack --s 3", "ambiguous option"),
     ("attack -- x", "unrecognized arguments"),
     ("audit", "required: --before, --after"),
-    ("reproduce", "required: table"),
+    ("reproduce", "name a table (main"),
     ("scoreboard results", "unrecognized arguments: results"),
     ("scoreboard --wirte", "unrecognized arguments: --wirte"),
 ]
@@ -277,6 +277,11 @@ AUDIT = [
 REPRODUCE = [
     ("mian", "did you mean 'main'"),
     ("main extra", "unrecognized arguments: extra"),
+    ("main --claim rounds", "name one of the two"),
+    ("--claim sme-over-gi", "did you mean 'sme-over-ig'"),
+    ("--claim cost --rows femnist-E10-N50", "leave --rows away"),
+    ("--claim rounds --seeds 0", "at least one client"),
+    ("--claim sme-over-ig", "is not here. Three ways"),
     ("main --rows femnist-E10-N11", "did you mean 'femnist-E10-N10'"),
     ("main --methods smee", "did you mean 'sme'"),
     ("main --inits xavier", "choose one of torch, lecun"),
@@ -307,7 +312,7 @@ REPRODUCE = [
 ]
 
 SCOREBOARD = [
-    ("--out {place}/none", "there is no such folder"),
+    ("--results {place}/none", "there is no such folder"),
     ("--out {place}/file", "there is no such folder"),
     ("--out {place}/foreign", "holds no results"),
     ("--out {place}/foreign --write", "holds no results"),

@@ -53,6 +53,9 @@ def test_pages_are_offline_and_fit(browser: object, address: str, width: int) ->
     assert names
     page = browser.new_page(viewport={"width": width, "height": 900})
     foreign: list[str] = []
+    thrown: list[str] = []
+    # the theme declares this name twice, on every page
+    page.on("pageerror", lambda e: "THEBE_JS_URL" in str(e) or thrown.append(str(e)))
     page.on(
         "request",
         lambda r: None if r.url.startswith((address, "data:", "blob:")) else foreign.append(r.url),
@@ -60,6 +63,7 @@ def test_pages_are_offline_and_fit(browser: object, address: str, width: int) ->
     for name in names:
         page.goto(f"{address}/{name}")
         page.wait_for_load_state("networkidle")
+        assert not thrown, f"{name}: its scripts say {thrown[0]}"
         assert not foreign, f"{name} loads {foreign[:3]} from elsewhere"
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{name} is {wide} pixels wide in a window of {width}"

@@ -18,7 +18,8 @@ FORK = "https://github.com/some-class/their-fork"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for name in ("_config.yml", "_toc.yml", "README.md", "pyproject.toml", "smelib/version.py"):
+    names = ("_config.yml", "_toc.yml", "README.md", "pyproject.toml", "smelib/version.py")
+    for name in (*names, "book/scoreboard.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")

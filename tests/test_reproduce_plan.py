@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -28,20 +29,55 @@ def test_keys_are_stable_and_unique() -> None:
         assert len({j.key for j in found}) == len(found)
 
 
-def test_the_plan_is_the_issue_s() -> None:
+def test_the_plan_is_a_table_whose_largest_number_counts() -> None:
     cells = Counter((j.row, j.method, j.init) for j in jobs("main"))
-    for init in plan.INITS:
-        assert cells["femnist-E50-N10", "sme", init] == cells["cifar100-E10-N10", "ig", init] == 10
+    for init, cifar in (("torch", 10), ("lecun", 5)):
+        assert cells["femnist-E50-N10", "sme", init] == 10
+        assert cells["cifar100-E10-N10", "ig", init] == cifar
+        dlfa = [cells[f"femnist-E{e}-N10", "dlfa", init] for e in (10, 20, 50)]
+        assert dlfa == [10, 5, 3]
+        assert cells["femnist-E10-N50", "dlfa", init] == 3
+        assert cells["cifar100-E10-N10", "dlfa", init] == 3
     assert cells["femnist-E20-N50", "ig", "torch"] == 5
-    assert cells["cifar100-E20-N50", "ig", "torch"] == 2
-    assert [cells[f"femnist-E{e}-N10", "dlfa", "torch"] for e in (10, 20, 50)] == [5, 5, 3]
-    assert cells["femnist-E10-N10", "dlfa", "lecun"] == 5
-    assert cells["cifar100-E50-N50", "dlfa", "torch"] == 0
+    assert cells["femnist-E20-N50", "ig", "lecun"] == cells["cifar100-E20-N50", "sme", "torch"] == 3
+    assert (
+        cells["cifar100-E20-N50", "ig", "lecun"] == cells["cifar100-E50-N50", "dlfa", "torch"] == 0
+    )
+    other = Counter((j.row, j.method, j.init) for j in jobs("architectures"))
+    assert other["resnet8-E10-N10", "ig", "torch"] == other["resnet8-E50-N10", "sme", "torch"] == 5
+    assert other["resnet8-E10-N10", "dlfa", "torch"] == other["vit-E10-N10", "dlfa", "lecun"] == 2
+    assert other["lenet_slow-E10-N10", "dlfa", "lecun"] == other["mlp-E10-N10", "sme", "lecun"] == 5
+    assert other["vit-E20-N10", "ig", "torch"] == 3
+    assert other["lenet_softmax-E50-N50", "ig", "torch"] == 2
+    rounds = Counter((j.row, j.method) for j in jobs("trained"))
+    assert (rounds["R20-E20-N10", "sme"], rounds["R20-E10-N10", "dlfa"]) == (10, 5)
+    assert (rounds["R5-E20-N50", "ig"], rounds["R5-E20-N50", "dlfa"]) == (3, 0)
+    large = Counter((j.row, j.method) for j in jobs("large_n") if j.table == "large_n")
+    assert large == {(f"cifar100-E20-N{n}", m): 3 for n in (20, 100, 200) for m in ("ig", "sme")}
+
+
+def test_every_line_of_the_plan_is_of_use() -> None:
+    for share in plan.PLAN:
+        fits = [
+            planned
+            for row in plan.ROWS[share.table]
+            for method in share.methods.split()
+            for init in share.inits.split()
+            if any(fnmatchcase(row, pattern) for pattern in share.rows.split())
+            and (planned := plan.planned(share.table, row, method, init)) == share.clients
+        ]
+        assert fits, share
+        for pattern in share.rows.split():
+            assert any(fnmatchcase(row, pattern) for row in plan.ROWS[share.table]), pattern
+
+
+def test_pairs_are_of_the_same_clients() -> None:
     for table in ("main", "trained", "architectures"):
         found = {
-            m: Counter((j.row, j.init, j.seed) for j in jobs(table, methods=[m])) for m in BOTH
+            m: Counter((j.row, j.seed) for j in jobs(table, methods=[m]) if j.init == "torch")
+            for m in BOTH
         }
-        assert found["retrace"] == found["sme"], "the same clients, for pairs"
+        assert found["retrace"] == found["sme"]
     assert not any(j.method == "retrace" and j.table == "cost" for j in jobs("cost"))
     paths = Counter(j.init for j in jobs("low_rank"))
     assert paths == {"torch": 90, "lecun": 50}
@@ -59,7 +95,10 @@ def test_a_gpu_gets_exactly_the_cells_that_the_plan_leaves_out() -> None:
     assert ("main", "cifar100-E50-N50", "dlfa") in cells
     cost = [int(estimate(j)).bit_length() for j in left]
     assert cost == sorted(cost)
-    assert {j.row for j in plan.gpu_jobs(["large_n"]) if j.table == "main"} == {"cifar100-E20-N50"}
+    assert {j.row for j in plan.gpu_jobs(["large_n"]) if j.table == "main"} == {
+        "cifar100-E20-N10",
+        "cifar100-E20-N50",
+    }
     assert plan.gpu_jobs(["tiny"]) == []
 
 

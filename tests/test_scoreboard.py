@@ -1,4 +1,4 @@
-"""The scoreboard: the rule is applied as it is stated, and the worst news stands first."""
+"""The scoreboard: claims from pairs of one client, cells by the rule, every number once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 import smelib
 from smelib import cli
-from smelib.reproduce import networks, plan, provenance, published, scoreboard
+from smelib.reproduce import (
+    cells,
+    claims,
+    networks,
+    page,
+    plan,
+    prices,
+    provenance,
+    published,
+    tables,
+)
+from smelib.reproduce import scoreboard as boards
+from smelib.reproduce.cells import Cell
+from smelib.reproduce.claims import Evidence
 from smelib.reproduce.plan import Job
-from smelib.reproduce.scoreboard import Cell
 from smelib.reproduce.store import Ledger
 
 ROW = "femnist-E10-N10"  # the paper: SME 30.3, IG 27.8
@@ -34,75 +47,100 @@ def measured(folder: Path, method: str, *psnrs: float, **changes: object) -> Non
         Ledger(folder / "main.csv").append(line)
 
 
-def the(found: list[Cell], method: str, row: str = ROW) -> Cell:
-    (cell,) = (c for c in found if (c.table, c.row, c.method) == ("main", row, method))
+def the(found: list[Cell], method: str, row: str = ROW, metric: str = "psnr") -> Cell:
+    where = ("main", row, method, metric)
+    (cell,) = (c for c in found if (c.table, c.row, c.method, c.metric) == where)
     return cell
 
 
-def test_every_number_of_the_paper_has_a_cell(tmp_path: Path) -> None:
-    found = scoreboard.cells(tmp_path)
-    by = scoreboard.counts(found)
+def test_every_number_of_the_paper_has_one_cell(tmp_path: Path) -> None:
+    found = cells.cells(tmp_path)
+    by = cells.counts(found)
     assert {t: sum(c.values()) for t, c in by.items()} == {
-        "main": 36,
-        "cost": 24,
-        "low_rank": 27,
-        "trained": 48,
-        "architectures": 72,
+        "main, PSNR": 36,
+        "trained, PSNR": 36,  # the first round is main's, and stands there
+        "architectures, PSNR": 72,
+        "low_rank, cosines and shares": 27,
+        "cost, time and memory": 12,  # DLFA's; IG's is printed as SME's
+        "main, L_sim": 36,
+        "trained, L_sim": 36,
+        "architectures, L_sim": 72,
     }
     assert {c.verdict for c in found} == {"not run", "no value"}
-    assert all(c.paper is None for c in found if c.verdict == "no value")
+    empty = [c for c in found if c.verdict == "no value"]
+    assert all(not c.paper for c in empty), "none is printed, or .000"
+    assert len({(c.table, c.row, c.method, c.metric) for c in found}) == len(found)
 
 
 def test_every_command_names_cells_that_exist(tmp_path: Path) -> None:
-    for cell in scoreboard.cells(tmp_path):
+    for cell in cells.cells(tmp_path):
         table, row = cell.source
         words = cell.command.split()
         methods = words[words.index("--methods") + 1].split(",") if "--methods" in words else []
         assert plan.jobs(table, rows=[row], methods=methods, seeds=5)
 
 
-def test_two_decibels_agree_and_more_differ(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 28.4, 28.4)
-    measured(tmp_path, "ig", 29.7, 30.1)
-    found = scoreboard.cells(tmp_path)
-    assert the(found, "sme").verdict == "agrees"
-    assert the(found, "ig").verdict == "differs"
-    assert the(found, "dlfa").verdict == "not run"
+def test_the_interval_decides_and_not_the_mean(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.4, 30.5, 30.6)
+    measured(tmp_path, "ig", 31.9, 32.0, 32.1)
+    measured(tmp_path, "dlfa", 24.9)  # the paper's very number, from one client
+    measured(tmp_path, "sme", 20.0, 37.2, row="femnist-E20-N10")  # 28.6 on average, as printed
+    found = cells.cells(tmp_path)
+    assert the(found, "sme").verdict == "equal"
+    assert the(found, "ig").verdict == "different"
+    assert the(found, "dlfa").verdict == "undecided"
+    assert the(found, "sme", "femnist-E20-N10").verdict == "undecided"
+    assert the(found, "ig", "femnist-E20-N10").verdict == "not run"
 
 
-def test_a_wide_interval_is_no_agreement(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 20.0, 35.0)
-    cell = the(scoreboard.cells(tmp_path), "sme")
-    low, high = cell.interval
-    assert low < cell.paper < high
-    assert cell.verdict == "differs"
+def test_l_sim_is_scored_by_its_factor(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0, 30.1, 30.2, l_sim=0.0195)  # the paper: .019
+    measured(tmp_path, "ig", 30.0, 30.1, 30.2, l_sim=0.1)  # the paper: .044
+    found = cells.cells(tmp_path)
+    assert the(found, "sme", metric="l_sim").verdict == "equal"
+    assert the(found, "ig", metric="l_sim").verdict == "different"
+
+
+def test_a_cosine_has_the_paper_s_standard_error_and_not_its_spread(tmp_path: Path) -> None:
+    for seed in range(3):  # the paper: .872, with a deviation of .037 over 100 clients
+        line = {**vars(Job("low_rank", "E10-B10-R1", "path", seed)), "status": "ok"}
+        values = {"cos_start": 0.905 + 0.001 * seed, "cos_best": 0.98, "p2_ratio": 0.98}
+        Ledger(tmp_path / "low_rank.csv").append({**line, **values, "version": NOW["path"]})
+    found = {c.metric: c for c in cells.cells(tmp_path) if c.values}
+    assert found["cos_start"].theirs.error == pytest.approx(0.0037, abs=1e-4)
+    assert found["cos_start"].verdict == "different"
+    assert found["cos_best"].verdict == "equal"
 
 
 def test_the_interval_is_student_s(tmp_path: Path) -> None:
     measured(tmp_path, "sme", 29.0, 30.0, 31.0)
-    low, high = the(scoreboard.cells(tmp_path), "sme").interval
+    low, high = the(cells.cells(tmp_path), "sme").interval
     assert (low, high) == pytest.approx((30 - 2.4841, 30 + 2.4841), abs=1e-3)
     measured(tmp_path, "ig", 29.0)
-    assert the(scoreboard.cells(tmp_path), "ig").interval is None
+    assert the(cells.cells(tmp_path), "ig").interval is None
 
 
 def test_a_cell_shows_its_earlier_version_until_there_is_a_new_line(tmp_path: Path) -> None:
     measured(tmp_path, "sme", 20.0, 22.0, 24.0, version=0)
     measured(tmp_path, "sme", 30.0, 32.0, version=1)
-    cell = the(found := scoreboard.cells(tmp_path), "sme")
+    board = boards.read(tmp_path)
+    cell = the(board.cells, "sme")
     assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "the last of the earlier ones"
-    assert "earlier version" in scoreboard.summary(found)
-    assert "earlier version" in scoreboard._line(cell)
+    assert "earlier version" in boards.summary(board)
+    assert "2 cells are of an earlier version" in page.page(board)
+    measured(tmp_path, "ig", 40.0)
+    assert "earlier version</td>" in page.page(boards.read(tmp_path)), "said of each, if not all"
     measured(tmp_path, "sme", 40.0)
-    cell = the(found := scoreboard.cells(tmp_path), "sme")
+    board = boards.read(tmp_path)
+    cell = the(board.cells, "sme")
     assert (cell.values, cell.earlier) == ((40.0,), False), "one cell never mixes the two"
-    assert "earlier version" not in scoreboard.summary(found)
+    assert "earlier version" not in boards.summary(board)
 
 
 def test_a_new_failure_is_not_hidden_by_an_earlier_success(tmp_path: Path) -> None:
     measured(tmp_path, "sme", 30.0, version=1)
     measured(tmp_path, "sme", 0.0, status="failed", error="no memory", psnr=None)
-    assert the(scoreboard.cells(tmp_path), "sme").verdict == "failed"
+    assert the(cells.cells(tmp_path), "sme").verdict == "failed"
 
 
 def test_a_retrained_network_makes_an_earlier_version(tmp_path: Path) -> None:
@@ -114,7 +152,7 @@ def test_a_retrained_network_makes_an_earlier_version(tmp_path: Path) -> None:
         line = {**vars(Job("trained", "R5-E10-N10", "sme", 0)), "status": "ok", "psnr": psnr}
         line |= {"version": NOW["sme"], "network": network, "l_sim": 0.02}
         Ledger(tmp_path / "trained.csv").append(line)
-        (cell,) = (c for c in scoreboard.cells(tmp_path) if c.values)
+        (cell,) = (c for c in cells.cells(tmp_path) if c.values and c.metric == "psnr")
         assert (cell.values, cell.earlier) == ((psnr,), network != now)
 
 
@@ -127,7 +165,7 @@ def cost(folder: Path, method: str, **changes: object) -> None:
 
 def test_a_ratio_is_of_two_results_of_the_same_age(tmp_path: Path) -> None:
     def ratio() -> tuple[tuple[float, ...], bool]:
-        shown = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.method == "dlfa"]
+        shown = [c for c in cells.cells(tmp_path) if c.table == "cost" and c.method == "dlfa"]
         (cell,) = (c for c in shown if c.metric == "gigabytes" and c.source[1] == "femnist-E10-N50")
         return cell.values, cell.earlier
 
@@ -139,85 +177,177 @@ def test_a_ratio_is_of_two_results_of_the_same_age(tmp_path: Path) -> None:
     assert ratio() == ((3.0,), False)
 
 
-def test_failures_stand_first(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 30.0)
-    measured(tmp_path, "ig", 20.0)
-    measured(tmp_path, "ig", 24.0, row="cifar100-E10-N10")
+def test_failures_stand_first_and_then_the_largest_differences(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0, 30.1, 30.2)
+    measured(tmp_path, "ig", 20.0, 20.1, 20.2)
+    measured(tmp_path, "ig", 29.0, 29.1, 29.2, row="cifar100-E10-N10")
     measured(tmp_path, "dlfa", 0.0, status="failed", error="no memory", psnr=None)
-    found = scoreboard.cells(tmp_path)
-    verdicts = [c.verdict for c in found]
-    assert verdicts[:3] == ["failed", "failed", "differs"]  # DLFA also stands in trained
-    assert found[2].gap == max(c.gap for c in found), "the largest difference comes first"
-    places = [scoreboard.ORDER.index(v) for v in verdicts]
-    assert places == sorted(places)
+    found = [c for c in cells.cells(tmp_path) if c.metric == "psnr" and (c.values or c.failed)]
+    assert [c.verdict for c in found] == ["failed", "different", "different", "equal"]
+    assert found[1].row == ROW, "the largest difference comes first"
     assert "--retry-failed" in found[0].command
-    measured(tmp_path, "sme", 28.5, row="cifar100-E10-N10")
-    job = Job("main", "cifar100-E10-N10", "sme", 1)
-    line = {**vars(job), "status": "failed", "version": NOW["sme"]}
-    Ledger(tmp_path / "main.csv").append(line)
-    first = scoreboard.cells(tmp_path)[:3]
-    assert [c.verdict for c in first] == ["failed", "failed", "agrees"], "one client failed"
 
 
 def test_a_failed_sme_fails_the_costs_beside_it(tmp_path: Path) -> None:
     cost(tmp_path, "sme", status="failed", memory_mb="")
     cost(tmp_path, "dlfa")
     row = "femnist-E10-N50"
-    found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.row == row]
+    found = [c for c in cells.cells(tmp_path) if c.table == "cost" and c.row == row]
     assert {c.verdict for c in found if c.method == "dlfa"} == {"failed"}
 
 
 def test_no_memory_is_no_ratio(tmp_path: Path) -> None:
-    for method, mb in (("sme", 0.0), ("ig", 5.0), ("dlfa", 0.0)):
+    for method, mb in (("sme", 0.0), ("dlfa", 5.0)):
         cost(tmp_path, method, memory_mb=mb)
-    found = [c for c in scoreboard.cells(tmp_path) if c.table == "cost" and c.values]
+    found = [c for c in cells.cells(tmp_path) if c.table == "cost" and c.values]
     assert {c.metric for c in found} == {"hours_per_100"}
 
 
-def test_the_first_round_of_trained_is_main_s(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 30.0)
-    (cell,) = (
-        c
-        for c in scoreboard.cells(tmp_path)
-        if (c.table, c.row, c.method) == ("trained", "R1-E10-N10", "sme")
-    )
-    assert cell.values == (30.0,)
-
-
-def test_cost_is_a_multiple_of_sme_s(tmp_path: Path) -> None:
-    for method, seconds in (("sme", 1.0), ("dlfa", 50.0)):
-        cost(tmp_path, method, cpu_seconds=seconds, steps=10)
-    found = [c for c in scoreboard.cells(tmp_path) if c.values]
+def test_cost_is_a_multiple_of_sme_s_on_the_same_client(tmp_path: Path) -> None:
+    for method, seconds in (("sme", (1.0, 2.0, 9.0)), ("dlfa", (49.0, 102.0))):
+        for seed, value in enumerate(seconds):
+            cost(tmp_path, method, cpu_seconds=value, steps=10, seed=seed)
+    found = [c for c in cells.cells(tmp_path) if c.values]
     time, memory = (next(c for c in found if c.metric == m) for m in ("hours_per_100", "gigabytes"))
-    assert time.ours == pytest.approx(50 * 400 / 1000)
+    assert time.ours == pytest.approx((49 * 51) ** 0.5 * 400 / 1000), "the geometric mean"
     assert time.paper == pytest.approx(5.9 / 0.29)
-    assert time.verdict == "agrees"
+    assert time.verdict == "equal"
     assert memory.ours == 1
-
-
-def test_the_ranking_counts_rows_where_both_were_run(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 30.0)
-    measured(tmp_path, "ig", 27.0)
-    measured(tmp_path, "sme", 20.0, row="femnist-E20-N10")
-    measured(tmp_path, "ig", 21.0, row="femnist-E20-N10")
-    measured(tmp_path, "ig", 21.0, row="femnist-E50-N10")
-    kept, lost = scoreboard.ranking(scoreboard.cells(tmp_path))
-    assert (kept, lost) == (["femnist-E10-N10 torch"], ["femnist-E20-N10 torch"])
+    (effect,) = (e for e in claims.weigh(cells.Shelf(tmp_path)) if e.claim == "cost" and e.pairs)
+    assert np.exp(effect.ours.value) == pytest.approx(time.ours), "one number, one value"
 
 
 def test_one_reading_counts_every_number_once(tmp_path: Path) -> None:
-    measured(tmp_path, "sme", 30.0)  # agrees, in main and in the first round of trained
-    measured(tmp_path, "sme", 10.0, init="lecun")
-    for row, psnr in (("lenet-E10-N10", 10.0), ("lenet_softmax-E10-N10", 29.0)):  # paper: 29.5
-        job = Job("architectures", row, "sme", 0)
-        line = {**vars(job), "status": "ok", "psnr": psnr, "l_sim": 0.02}
-        line["version"] = NOW["sme"]
-        Ledger(tmp_path / "architectures.csv").append(line)
-    found = scoreboard.cells(tmp_path)
-    assert sum(scoreboard.counts(found).values(), Counter())["differs"] == 3
-    assert scoreboard.one_reading(found) == {"agrees": 3, "not run": 201, "no value": 3}
+    measured(tmp_path, "sme", 30.2, 30.3, 30.4)
+    measured(tmp_path, "sme", 10.0, 10.1, 10.2, init="lecun")
+    for row, psnr in (("lenet-E10-N10", 10.0), ("lenet_softmax-E10-N10", 29.5)):  # paper: 29.5
+        for seed in range(3):
+            job = Job("architectures", row, "sme", seed)
+            line = {**vars(job), "status": "ok", "psnr": psnr + seed / 10, "l_sim": 0.02}
+            Ledger(tmp_path / "architectures.csv").append({**line, "version": NOW["sme"]})
+    found = [c for c in cells.cells(tmp_path) if c.metric == "psnr"]
+    shown = Counter((c.verdict, c.counted) for c in found if c.values)
+    assert shown == {("equal", True): 2, ("different", False): 2}
+    assert sum(cells.counts(found).values(), Counter()) == {
+        "equal": 2,
+        "not run": 140,
+        "no value": 2,
+    }
     measured(tmp_path, "ig", 10.0, init="lecun")
-    assert scoreboard.one_reading(scoreboard.cells(tmp_path))["differs"] == 0
+    ig = [c for c in cells.cells(tmp_path) if (c.row, c.method, c.metric) == (ROW, "ig", "psnr")]
+    assert {(c.verdict, c.counted) for c in ig} == {("undecided", False), ("not run", True)}
+
+
+def effect(folder: Path, claim: str, label: str) -> Evidence:
+    found = claims.weigh(cells.Shelf(folder))
+    (one,) = (e for e in found if (e.claim, e.effect.label) == (claim, label))
+    return one
+
+
+FIRST = "FEMNIST, E = 10, N = 10"
+
+
+def test_a_claim_is_about_pairs_of_the_same_client(tmp_path: Path) -> None:
+    measured(tmp_path, "ig", 20.0, 30.0, 40.0, 12.0)
+    measured(tmp_path, "sme", 22.4, 32.5, 42.6)
+    measured(tmp_path, "sme", 99.0, seed=8)
+    one = effect(tmp_path, "sme-over-ig", FIRST)
+    assert one.pairs == pytest.approx((2.4, 2.5, 2.6))
+    assert (one.verdict, one.size, one.clients) == ("holds", "equal", 3)
+    assert float(one.paper.value) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(
+    ("sme", "verdict", "size"),
+    [
+        ((17.5, 27.4, 37.6), "does not", "different"),  # SME loses, though the paper's wins
+        ((28.0, 38.1, 48.2), "holds", "different"),  # it wins by far more
+        ((10.0, 32.5, 60.0), "undecided", "undecided"),
+        ((22.5,), "undecided", "undecided"),
+        ((), "not run", ""),
+    ],
+)
+def test_a_claim_s_verdict(tmp_path: Path, sme: tuple, verdict: str, size: str) -> None:
+    measured(tmp_path, "ig", 20.0, 30.0, 40.0)
+    measured(tmp_path, "sme", *sme)
+    one = effect(tmp_path, "sme-over-ig", FIRST)
+    assert (one.verdict, one.size) == (verdict, size)
+
+
+@pytest.mark.parametrize(("sme", "verdict"), [(20.1, "holds"), (25.0, "does not")])
+def test_where_the_paper_sees_no_difference_the_claim_is_that_there_is_none(
+    tmp_path: Path, sme: float, verdict: str
+) -> None:
+    row = "femnist-E50-N10"  # the paper: SME 25.7 ± 0.3, DLFA 26.4 ± 0.3
+    measured(tmp_path, "dlfa", 20.0, 20.1, 20.2, row=row)
+    measured(tmp_path, "sme", sme, sme + 0.11, sme + 0.22, row=row)
+    one = effect(tmp_path, "sme-over-dlfa", "FEMNIST, E = 50, N = 10")
+    assert one.sign == 0
+    assert one.verdict == verdict
+
+
+def test_seeds_of_old_and_of_today_are_different_clients(tmp_path: Path) -> None:
+    """retrace's first version already ran on today's clients; IG's and SME's on others."""
+    measured(tmp_path, "sme", 30.0, 31.0, version=1)
+    measured(tmp_path, "retrace", 32.0, 33.5, version=1)
+    assert effect(tmp_path, "retrace-over-sme", FIRST).pairs == ()
+    measured(tmp_path, "ig", 28.0, 29.5, version=1)
+    measured(tmp_path, "ig", 27.0, 27.0)
+    one = effect(tmp_path, "sme-over-ig", FIRST)
+    assert (one.pairs, one.earlier) == ((2.0, 1.5), True), "both of old"
+    board = boards.read(tmp_path)
+    assert board.clients == {"femnist": 4}, "seeds 0 and 1, twice"
+    measured(tmp_path, "sme", 30.0, 31.0)
+    one = effect(tmp_path, "sme-over-ig", FIRST)
+    assert (one.pairs, one.earlier) == ((3.0, 4.0), False)
+    assert effect(tmp_path, "retrace-over-sme", FIRST).pairs == (2.0, 2.5)
+    assert boards.read(tmp_path).clients == {"femnist": 2}
+
+
+def test_the_fall_with_training_is_paired_over_clients(tmp_path: Path) -> None:
+    measured(tmp_path, "sme", 30.0, 40.0, 50.0)
+    for seed, psnr in enumerate((25.0, 34.9)):
+        line = {**vars(Job("trained", "R5-E10-N10", "sme", seed)), "status": "ok", "psnr": psnr}
+        line |= {"version": NOW["sme"], "network": "a digest", "l_sim": 0.02}
+        Ledger(tmp_path / "trained.csv").append(line)
+    one = effect(tmp_path, "rounds", "SME after 5 rounds, E = 10, N = 10")
+    assert one.pairs == pytest.approx((-5.0, -5.1))
+    assert one.verdict == "holds"
+
+
+def test_every_effect_names_cells_of_the_plan() -> None:
+    for claim in claims.claims().values():
+        assert claim.effects
+        for one in claim.effects:
+            for side in (one.more, one.less):
+                assert side.row in plan.ROWS[side.table], side
+    names = [(c.name, e.label) for c in claims.claims().values() for e in c.effects]
+    assert len(set(names)) == len(names)
+
+
+def test_a_claim_runs_both_sides_on_the_same_clients() -> None:
+    found = claims.jobs("sme-over-dlfa")
+    first = {(j.method, j.init, j.seed) for j in found if (j.table, j.row) == ("main", ROW)}
+    assert first == {(m, i, k) for m in ("sme", "dlfa") for i in plan.INITS for k in range(10)}
+    assert not [j for j in found if j.row == "cifar100-E20-N50"], "left to a GPU"
+    assert {j.row for j in claims.jobs("sme-over-dlfa", seeds=1)} >= {"cifar100-E20-N50"}
+    cost = [int(plan.estimate(j)).bit_length() for j in found]
+    assert cost == sorted(cost)
+    with pytest.raises(smelib.InputError, match="did you mean 'rounds'"):
+        claims.jobs("round")
+
+
+def test_a_price_grows_with_what_is_simulated() -> None:
+    def price(row: str, method: str) -> prices.Price:
+        return prices.price([Job("main", row, method, 0)])
+
+    ten, fifty = (price(f"femnist-E{e}-N10", "dlfa") for e in (10, 50))
+    assert fifty.operations == pytest.approx(5 * ten.operations)
+    assert price("femnist-E10-N50", "sme").operations == 5 * price(ROW, "sme").operations
+    assert price("femnist-E50-N10", "sme") == price(ROW, "sme"), "which simulates nothing"
+    assert price("cifar100-E10-N10", "ig").operations > 3 * price(ROW, "ig").operations
+    assert prices.price([Job("low_rank", "E5-B5-R1", "path", 0)]) == (0, 0)
+    assert str(prices.Price(0, 3.0)) == "3.0 h, $6.00"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -229,33 +359,55 @@ def test_the_command_prints_the_counts_and_changes_no_file(
 ) -> None:
     measured(tmp_path, "sme", 30.0, 31.0)
     before = contents(tmp_path)
-    page = tmp_path / "page.md"
-    assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(page)]) == 0
-    assert re.search(r"^all +0 +0 +202 +2 +3$", capsys.readouterr().out, re.M)
+    where = tmp_path / "page.md"
+    assert cli.main(["scoreboard", "--out", str(tmp_path), "--page", str(where)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^all +1 +0 +1 +314 +0 +11$", said, re.M), said
+    assert said.startswith("2 attacks on 2 distinct clients (2 of FEMNIST)")
     assert contents(tmp_path) == before
+    assert cli.main(["scoreboard", "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == said
 
 
 def test_told_to_the_command_writes_the_page_and_the_manifest(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     measured(tmp_path, "sme", 30.0, 31.0)
-    page = tmp_path / "page.md"
-    words = ["scoreboard", "--out", str(tmp_path), "--page", str(page), "--write"]
+    where = tmp_path / "page.md"
+    words = ["scoreboard", "--results", str(tmp_path), "--page", str(where), "--write"]
     assert cli.main(words) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^all +0 +0 +202 +2 +3$", said, re.M), said
-    text = page.read_text()
-    assert scoreboard.RULE in text
-    assert text.count("<tr") == 1 + 207
-    assert "http" not in text, "the page needs no network"
+    text = where.read_text()
+    assert page.RULE in text
+    assert text.count('<td data-is="difference">') == 2, "PSNR and L_sim"
+    assert not re.search(r"(src|href)=.http", text), "outside of a clone there is no address"
     assert json.loads((tmp_path / "manifest.json").read_text())["tables"]["main"]["lines"] == 2
     assert cli.main(words) == 0, "a page of ours is written anew"
     assert not [f for f in tmp_path.iterdir() if f.name.startswith((".page", ".manifest"))]
 
 
 def test_the_book_s_own_page_is_known_as_ours() -> None:
-    page = Path(__file__).resolve().parents[1] / "book" / "scoreboard.md"
-    assert page.read_text("utf-8").startswith(scoreboard.TITLE)
+    ours = Path(__file__).resolve().parents[1] / "book" / "scoreboard.md"
+    assert ours.read_text("utf-8").startswith(page.TITLE)
+
+
+def test_the_book_s_own_page_is_what_its_results_give() -> None:
+    root = Path(__file__).resolve().parents[1]
+    written = (root / "book" / "scoreboard.md").read_text("utf-8")
+    assert written == page.page(boards.read(root / "results")), "run `make scoreboard`"
+
+
+def test_a_row_links_to_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "_toc.yml").touch()
+    measured(tmp_path / "results" / "next", "ig", 20.0)
+    measured(tmp_path / "results" / "next", "sme", 30.0, 31.0)
+    measured(tmp_path / "results" / "next", "ig", 20.0, 21.0)
+    text = page.page(boards.read(tmp_path / "results" / "next"))
+    assert f"{smelib.version.REPOSITORY}/blob/main/results/next/main.csv?plain=1#L3" in text
+    assert 'title="main.csv, 3–4">2 lines</a>' in text
+    assert 'title="main.csv, 2, 5">2 lines</a>' in text
+    lines = (tmp_path / "results" / "next" / "main.csv").read_text().splitlines()
+    assert ",sme,torch,0," in lines[3 - 1]
+    assert tables.runs([2, 3, 4, 9, 11, 12]) == "2–4, 9, 11–12"
 
 
 @pytest.mark.parametrize(
@@ -308,32 +460,47 @@ def test_a_manifest_that_cannot_be_written_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_headings_sort_the_table(tmp_path: Path) -> None:
+def test_filters_and_headings_work_and_nothing_is_thrown(tmp_path: Path) -> None:
     chromium = shutil.which("chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if chromium is None:
         pytest.skip("no chromium on this machine")
-    measured(tmp_path, "sme", 30.0)
-    html = scoreboard.page(scoreboard.cells(tmp_path)).partition("```{raw} html\n")[2]
+    measured(tmp_path, "sme", 30.0, 30.1, 30.2)
+    measured(tmp_path, "ig", 20.0, 20.1, 22.0)
+    measured(tmp_path, "ig", 24.0, row="cifar100-E10-N10")
+    text = page.page(boards.read(tmp_path))
+    html = "".join(re.findall(r"```{raw} html\n(.*?)```", text, re.S))
     with sync_api.sync_playwright() as p:
         browser = p.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
         tab = browser.new_page()
-        tab.set_content(html.rpartition("```")[0])
+        thrown: list[object] = []
+        tab.on("pageerror", lambda error: thrown.append(error))
+        tab.set_content(html)
 
-        def column(name: str) -> list[str]:
-            n = scoreboard.HEADINGS.index(name) + 1
-            tab.locator(f"th:nth-child({n}) button").click()
-            return tab.locator(f"tbody td:nth-child({n})").all_inner_texts()
+        def shown(name: str) -> list[str]:
+            return tab.locator(f".cells tr:visible td[data-is={name}]").all_inner_texts()
 
-        rising, falling = column("paper"), column("paper")
-        numbers = [float(x) for x in rising if x != "–"]
-        assert numbers == sorted(numbers)
-        assert len(numbers) > 190
-        assert falling != rising
-        assert column("clients")[0] == "0"
-        assert column("clients")[0] == "1"
+        assert len(shown("paper")) == 6
+        tab.get_by_label("method").select_option("IG")
+        tab.get_by_label("quantity").select_option("L_sim")
+        assert shown("row") == [ROW, "cifar100-E10-N10"]
+        assert tab.locator(".filters output").inner_text() == "2 of 6 shown"
+        for name in ("method", "quantity"):
+            tab.get_by_label(name).select_option("")
+        tab.get_by_label("verdict").select_option("different")
+        assert set(shown("verdict")) == {"different"}
+        tab.get_by_label("verdict").select_option("")
+        for column in ("paper", "difference"):
+            n = tables.HEADINGS.index(column) + 1
+            head = tab.locator(f".cells th:nth-child({n}) button")
+            head.click()
+            rising = [float(x.split()[0].rstrip("×").replace("−", "-")) for x in shown(column)]
+            assert rising == sorted(rising)
+            head.click()
+            assert shown(column)[0] != shown(column)[-1]
+        assert not thrown
         browser.close()
 
 

@@ -1,4 +1,4 @@
-"""`smelib reproduce`: the jobs of one of the paper's tables that have no result yet."""
+"""`smelib reproduce`: the jobs of one of the paper's tables, or claims, that have no result yet."""
 
 from __future__ import annotations
 
@@ -10,22 +10,63 @@ from pathlib import Path
 from smelib.cli.files import room_for
 from smelib.cli.words import number
 from smelib.errors import InputError, nearest
+from smelib.reproduce import claims, plan
 from smelib.reproduce import drive as runner
-from smelib.reproduce import plan
 
 MOST = 10_000
 EXAMPLE = """\
-example: one row of the paper's main table, five clients, for two hours at most
-  smelib reproduce main --rows femnist-E10-N10 --seeds 5 --data-root DIR --time-limit 2h
+examples:
+  one row of the paper's main table, five clients, for two hours at most
+    smelib reproduce main --rows femnist-E10-N10 --seeds 5 --data-root DIR --time-limit 2h
+  what the claim that SME beats IG needs: both attacks on the same clients
+    smelib reproduce --claim sme-over-ig --data-root DIR
+  tables and claims, with what the plan has for each
+    smelib reproduce --list
 """
 
 
+def _words(text: str | None) -> list[str]:
+    return [word for word in (text or "").split(",") if word]
+
+
+def _jobs(args: argparse.Namespace) -> list[plan.Job]:
+    """What the table or the claim that was named needs."""
+    chosen = {"--rows": args.rows, "--methods": args.methods, "--inits": args.inits}
+    if args.claim is None:
+        if args.table is None:
+            raise InputError(
+                f"name a table ({', '.join(plan.ROWS)}) or a claim (--claim "
+                f"{', '.join(claims.claims())})."
+            )
+        return plan.jobs(
+            args.table,
+            rows=[row for text in args.rows or () for row in _words(text)],
+            methods=_words(args.methods),
+            inits=_words(args.inits),
+            seeds=args.seeds,
+        )
+    if args.table is not None:
+        raise InputError(f"{args.table!r} and --claim {args.claim}: name one of the two.")
+    if given := [name for name, value in chosen.items() if value]:
+        raise InputError(f"--claim chooses rows, methods and inits; leave {given[0]} away.")
+    return claims.jobs(args.claim, seeds=args.seeds)
+
+
+def _list() -> int:
+    """What can be run, with the plan's number of attacks."""
+    print("tables")
+    for table in plan.ROWS:
+        print(f"  {table:17} {len(plan.jobs(table)):4} attacks in {len(plan.ROWS[table])} rows")
+    print("claims")
+    for name, claim in claims.claims().items():
+        print(f"  {name:17} {len(claims.jobs(name)):4} attacks. {claim.words}")
+    return 0
+
+
 def reproduce(args: argparse.Namespace) -> int:
-    """Run the jobs of one of the paper's tables that have no result yet."""
-
-    def words(text: str | None) -> list[str]:
-        return [word for word in (text or "").split(",") if word]
-
+    """Run the jobs of a table, or of a claim, that have no result yet."""
+    if args.list:
+        return _list()
     if args.workers is not None and not 1 <= args.workers <= MOST:
         raise InputError(f"--workers {args.workers}: at least one, and at most {MOST:,}.")
     if args.seeds is not None and args.seeds > MOST:
@@ -36,13 +77,7 @@ def reproduce(args: argparse.Namespace) -> int:
         raise nearest("backend", args.backend, ["local", "ray"])
     room_for(args.out)
     limit = math.inf if args.time_limit is None else runner.duration(args.time_limit)
-    jobs = plan.jobs(
-        args.table,
-        rows=[row for text in args.rows or () for row in words(text)],
-        methods=words(args.methods),
-        inits=words(args.inits),
-        seeds=args.seeds,
-    )
+    jobs = _jobs(args)
     tally = runner.reproduce(
         jobs,
         Path(args.out),
@@ -55,14 +90,16 @@ def reproduce(args: argparse.Namespace) -> int:
         time_limit=limit,
         compiled=args.compile,
     )
-    print(runner.summary(args.table, len(jobs), tally), file=sys.stderr)
+    print(runner.summary(args.claim or args.table, len(jobs), tally), file=sys.stderr)
     return 130 if tally["interrupted"] else int(tally["failed"] + tally["failed before"] > 0)
 
 
 def add_options(r: argparse.ArgumentParser) -> None:
     """What the command takes."""
     r.epilog = EXAMPLE
-    r.add_argument("table", help="main, cost, low_rank, trained, architectures, large_n, or tiny")
+    r.add_argument("table", nargs="?", help=", ".join(plan.ROWS))
+    r.add_argument("--claim", metavar="NAME", help=", ".join(claims.claims()))
+    r.add_argument("--list", action="store_true", help="print tables and claims, and run nothing")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
     r.add_argument("--methods", help="like ig,sme,retrace,dlfa (all)")
     r.add_argument("--inits", help="torch, lecun or both (the plan's)")

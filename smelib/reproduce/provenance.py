@@ -30,6 +30,17 @@ from smelib.version import __version__
 # runs again. tests/test_golden.py fails when the numbers move and this does not.
 RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 2, "dlfa": 2, "path": 2}
 
+# Since these versions a seed stands for the clients of today: before them, for others.
+SEEDS_SINCE = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "path": 2}
+
+
+def draw(line: Mapping[str, str]) -> int:
+    """Which clients a line's seed stands for: 1 of old, 2 of today.
+
+    Lines of the same seed and of different draws are no pair.
+    """
+    return 1 + (int(line["version"] or 0) >= SEEDS_SINCE[line["method"]])
+
 
 def generation(job: Job, digests: Mapping[str, str]) -> Generation:
     """What a line must say to be the job's result of today.

@@ -99,6 +99,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def parse(content: bytes, name: str) -> list[Line]:
     """The whole lines of a table called `name`, oldest first."""
+    return [line for _, line in numbered(content, name)]
+
+
+def numbered(content: bytes, name: str) -> list[tuple[int, Line]]:
+    """The whole lines of a table, each with its number in the file, counted from 1."""
     header, _, rest = content.partition(b"\n")
     if header != HEADER.encode():
         if HEADER.encode().startswith(header) and b"\n" not in content:
@@ -108,7 +113,7 @@ def parse(content: bytes, name: str) -> list[Line]:
             "move it away or name another folder with --out."
         )
     whole = rest.split(b"\n")[:-1]  # what no newline ends, the next writer cuts off
-    return [line for raw in whole if (line := _decode(raw)) is not None]
+    return [(i, line) for i, raw in enumerate(whole, 2) if (line := _decode(raw)) is not None]
 
 
 class Ledger:

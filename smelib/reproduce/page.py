@@ -1,0 +1,129 @@
+"""The scoreboard as a page of the book: claims, forest plot, cells, and what was not run.
+
+Everything is there without a script; `scoreboard.js` adds filters and sorting.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from smelib.errors import InputError
+from smelib.reproduce import published, tables, verdicts
+from smelib.reproduce.scoreboard import Board, chance, tally, whom
+
+HERE = Path(__file__).parent
+SIMILARITY = r"$L_\mathrm{sim}$"
+TITLE = "# The reproduction scoreboard"  # by which a page is known as ours
+RULE = (
+    "Our mean over clients and the paper's mean over 100 runs are compared by the 95 % interval of "
+    "their difference; the paper's standard error and its rounding are in it. **Equal**: the "
+    f"interval lies within ±{verdicts.DECIBELS.band:g} dB, for cosines and norm ratios within "
+    f"±{verdicts.COSINES.band:g}, for {SIMILARITY}, time and memory within a factor of "
+    f"{verdicts.FACTORS.band:g}. **Different**: it lies wholly outside. **Undecided**: everything "
+    "else, and every cell with a single client. Time and memory were measured on other machines, "
+    "so DLFA's are compared as multiples of SME's on the same client; the paper prints no error "
+    "for them, and none is assumed but rounding. At the edge of the band the interval errs to each "
+    f"side in about 2.5 % of draws; for {SIMILARITY}, which is skewed, in up to 5 % to one side."
+)
+COUNTED = (
+    "Every number of the paper counts once, with PyTorch's initial weights and LeNet's second "
+    "softmax, which look like the paper's ({doc}`chapter 9 </notebooks/09_shootout>` and "
+    "{doc}`chapter 11 </notebooks/11_architectures>` say why); other readings stand in the table "
+    "below and are not counted. Rows that the paper restates from another table are left out, and "
+    "so is IG's cost as a multiple of SME's, which the paper prints as 1. *No value*: the paper "
+    f"prints none, or an {SIMILARITY} of .000, of which there is no factor."
+)
+
+
+def _elsewhere(board: Board) -> list[str]:
+    """SME's runs on the paper's schedule that another comparison made, beside the board's."""
+    try:
+        stored = json.loads(published.results("fast_preset.json"))
+    except InputError:
+        return []
+    held: dict[str, list[float]] = {}
+    for name, value in stored.items():
+        setting, _, preset = name.split(" ")
+        if preset == "paper":
+            held.setdefault(f"{setting}-N10", []).append(value)
+    mine = {
+        c.row: c for c in board.cells if (c.table, c.method, c.metric) == ("main", "sme", "psnr")
+        and c.counted and c.values
+    }  # fmt: skip
+    said = [
+        f"{row}: {np.mean(v):.1f} dB over {len(v)} clients, here {mine[row].ours:.1f} over "
+        f"{len(mine[row].values)}"
+        for row, v in held.items()
+        if row in mine
+    ]
+    if not said:
+        return []
+    return [
+        "SME also ran on the paper's schedule in a comparison of schedules "
+        "(`results/fast_preset.json`), on other clients. Those runs are not pooled with these, for "
+        f"they were kept as bare PSNRs, without {SIMILARITY}, version or an IG beside them. "
+        + "; ".join(said)
+        + "."
+    ]
+
+
+LEGEND = (
+    "Each line is a difference between two measurements **on the same clients**, with its 95 % "
+    "t-interval over the pairs. A claim *holds* where the interval lies wholly on the side of zero "
+    "that the paper's numbers give, and *does not* where it lies on the other. Where the paper's "
+    "two means are within two standard errors of each other, the claim is that there is no "
+    f"difference: it holds within ±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and "
+    "*smaller* compare the effect with the paper's, by the rule for cells below; where none of "
+    "them stands, that is undecided. ◇ is the paper's effect, ● ours."
+)
+
+
+def page(board: Board) -> str:
+    """The scoreboard as a page of the book."""
+    effects = tally(e.verdict for e in board.evidence if e.pairs)
+    earlier = sum(c.earlier for c in board.cells)
+    note = f" {earlier} cells are of an earlier version of the kernel." if earlier else ""
+    sections = [
+        [TITLE],
+        [
+            "What the paper {cite}`zhu2023` claims, and what this book measured: "
+            f"**{whom(board)}**. Of the effects behind the claims, {effects or 'none was run'}."
+            f"{note}"
+        ],
+        tables.raw(f"<style>\n{(HERE / 'scoreboard.css').read_text('utf-8')}</style>"),
+        ["## The claims"],
+        [LEGEND],
+        tables.claim_table(board),
+        ["## The paper's PSNR, cell by cell"],
+        tables.forest(board),
+        ["## The rule, and what chance would give"],
+        [RULE],
+        [COUNTED],
+        tables.count_table(board),
+        [
+            " ".join(
+                [
+                    "The last two lines are computed from the cells' own spreads.",
+                    *chance(board),
+                ]
+            )
+        ],
+        _elsewhere(board),
+        ["## All cells that were run"],
+        [
+            "The largest differences stand first. Lines in italics are readings that do not count. "
+            "The last column leads to the lines in `results/` that a number is made of."
+        ],
+        tables.cell_table(board),
+        ["## Not run"],
+        tables.not_run(board),
+        tables.raw(f"<script>\n{(HERE / 'scoreboard.js').read_text('utf-8')}</script>"),
+        [
+            "`smelib scoreboard --write` writes this page from `results/`, and `smelib reproduce` "
+            "fills those files: a table, or with `--claim sme-over-ig` what a claim needs."
+        ],
+    ]
+    return "\n\n".join("\n".join(lines).strip("\n") for lines in sections if lines) + "\n"

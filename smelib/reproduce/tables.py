@@ -1,0 +1,304 @@
+"""The scoreboard's tables and its forest plot, in HTML that needs no script."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from smelib.reproduce import prices, strips, verdicts
+from smelib.reproduce.cells import COLUMNS, ORDER, QUANTITY, Cell, by_chance, counts
+from smelib.reproduce.claims import Evidence, claims
+from smelib.reproduce.plan import Job
+from smelib.reproduce.scoreboard import Board, between, tally, text
+from smelib.version import REPOSITORY
+
+NAMES = {"ig": "IG", "sme": "SME", "dlfa": "DLFA", "retrace": "retrace", "path": "path"}
+WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
+HEADINGS = (
+    *("verdict", "table", "row", "method", "quantity", "weights"),
+    *("paper", "ours", "difference", "clients", "results"),
+)
+
+
+def raw(*lines: str) -> list[str]:
+    """HTML as it stands, inside a page of Markdown."""
+    return ["", "```{raw} html", *lines, "```", ""]
+
+
+def count_table(board: Board) -> list[str]:
+    """The verdicts by table and quantity, and the numbers to be expected."""
+    by = counts(board.cells)
+    rows = [*by.items(), ("<strong>all</strong>", sum(by.values(), Counter()))]
+    texts = [(name, {v: str(count[v]) for v in COLUMNS}) for name, count in rows]
+    for words, edge in (("lay at the edge", True), ("were the paper's", False)):
+        equal, different = by_chance(board.cells, at_the_edge=edge)
+        said = {verdicts.EQUAL: f"{equal:.1f}", verdicts.DIFFERENT: f"{different:.1f}"}
+        texts.append((f"<em>expected if all {words}</em>", said))
+    head = "".join(f'<th scope="col">{h}</th>' for h in ("cells", *COLUMNS))
+    lines = []
+    for name, said in texts:
+        label = name.replace("L_sim", "L<sub>sim</sub>")
+        columns = [(v, said[v]) for v in COLUMNS if v in said]
+        blank = "<td></td>" * (len(COLUMNS) - len(columns))
+        lines.append("<tr>" + _cells("td", ("cell", label), *columns) + f"{blank}</tr>")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>"
+    return raw(f'<div class="scores counts">{table}', *lines, "</tbody></table></div>")
+
+
+def _cells(kind: str, *pairs: tuple[str, str]) -> str:
+    """A row of a table; each cell says what it is, for narrow screens."""
+    return "".join(f'<{kind} data-is="{label}">{value}</{kind}>' for label, value in pairs)
+
+
+def _badge(word: str) -> str:
+    return f'<span class="verdict {word.replace(" ", "-")}">{word}</span>'
+
+
+def _size(e: Evidence) -> str:
+    """How large an effect is beside the paper's; nothing where that is undecided."""
+    if e.size != verdicts.DIFFERENT:
+        return "as large" if e.size == verdicts.EQUAL else ""
+    paper = float(e.paper.value)
+    return "larger" if float(e.ours.value) * np.sign(paper) > abs(paper) else "smaller"
+
+
+def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
+    """A claim: its words and its count, then a line for each effect that was measured."""
+    said = tally(e.verdict for e in mine if e.pairs)
+    head = f'<tr class="claim"><th colspan="7" scope="rowgroup">{escape(words)}'
+    head += f'<span class="count">{said or "not run"}</span></th></tr>'
+    shown = [e for e in mine if e.pairs]
+    axis = strips.Axis.around([strips.reach(e.ours, e.paper) for e in shown])
+    lines = [head]
+    for e in shown:
+        scale = e.effect.scale
+        paper = "–" if e.paper is None else text(e.paper.value, scale, signed=True)
+        ours = f"{text(e.ours.value, scale, signed=True)} <small>{between(e.ours, scale)}</small>"
+        label = escape(e.effect.label)
+        if e.effect.init != "torch":
+            label += f" <small>{WEIGHTS[e.effect.init]} weights</small>"
+        same = f'<small class="size">{_size(e)}</small>' if e.verdict != "undecided" else ""
+        picture = strips.effect(axis, e.ours, e.paper, e.verdict)
+        lines.append(
+            "<tr>"
+            + _cells(
+                "td",
+                ("setting", label),
+                ("paper", f"{paper} {unit}".strip() if paper != "–" else paper),
+                ("ours", ours),
+                ("picture", picture),
+                ("pairs", str(len(e.pairs))),
+                ("clients", str(e.clients)),
+                ("verdict", _badge(e.verdict) + same),
+            )
+            + "</tr>"
+        )
+    return "<tbody>" + "".join(lines) + "</tbody>"
+
+
+def claim_table(board: Board) -> list[str]:
+    """The claims, each with the effects that were measured."""
+    heads = ("setting", "paper", "ours, 95 % interval", "", "pairs", "clients", "verdict")
+    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+    bodies = [
+        _claim(
+            [e for e in board.evidence if e.claim == name], c.words, "" if c.unit != "dB" else "dB"
+        )
+        for name, c in claims().items()
+    ]
+    kept = [b for b in bodies if "<td" in b]
+    return [
+        "```{raw} html",
+        f'<div class="scores claims full-width"><table><thead><tr>{head}</tr></thead>',
+        *kept,
+        "</table></div>",
+        "```",
+    ]
+
+
+def forest(board: Board) -> list[str]:
+    """The PSNR cells in order of their difference."""
+    shown = [
+        c for c in board.cells if c.metric == "psnr" and c.counted and c.difference is not None
+    ]
+    if not shown:
+        return []
+    shown.sort(key=lambda c: c.difference.value)
+    count = Counter(c.verdict for c in shown)
+    title = (
+        f"Of {len(shown)} PSNR cells, {count['equal']} are the paper's, {count['different']} are "
+        f"not, and {count['undecided']} have too few clients to say"
+    )
+    axis = strips.Axis(-10.0, 10.0)
+    rows = []
+    for c in shown:
+        name = f"{c.row} {NAMES[c.method]}"
+        picture = strips.difference(axis, c.difference, c.verdict, c.scale.limit)
+        rows.append(f'<div class="label">{name}</div>{picture}')
+    return [
+        "```{raw} html",
+        '<figure class="forest full-width">',
+        f"<figcaption><strong>{title}.</strong> Ours minus the paper's PSNR in dB, with the 95 % "
+        f"interval; shaded: ±{verdicts.DECIBELS.band:g} dB. A hollow dot is a single client. "
+        "Intervals are cut at 10 dB.</figcaption>",
+        f'<div class="rows"><div></div>{strips.ticks(axis, (-10, -5, -2, 0, 2, 5, 10))}',
+        *rows,
+        "</div></figure>",
+        "```",
+    ]
+
+
+def _number(cell: Cell, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if cell.table == "cost":
+        return f"{value:.1f}×"
+    return f"{value:.{1 if cell.metric == 'psnr' else 3}f}"
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Numbers of lines, like `2, 5–7`."""
+    found: list[list[int]] = []
+    for n in numbers:
+        if found and found[-1][1] == n - 1:
+            found[-1][1] = n
+        else:
+            found.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in found)
+
+
+def _source(cell: Cell, where: str | None, *, earlier: bool) -> str:
+    """Of which lines a number is made, with a link to them where there is a clone."""
+    notes = [f"{cell.failed} failed"] * bool(cell.failed)
+    if cell.lines:
+        file = f"{cell.source[0]}.csv"
+        said = f"{len(cell.lines)} line{'s' * (len(cell.lines) > 1)}"
+        title = f'title="{file}, {runs(cell.lines)}"'
+        if where is None:
+            notes.append(f"<span {title}>{said}</span>")
+        else:
+            address = f"{REPOSITORY}/blob/main/{where}/{file}?plain=1#L{cell.lines[0]}"
+            notes.append(f'<a href="{address}" {title}>{said}</a>')
+    notes += ["earlier version"] * (earlier and cell.earlier)
+    return "; ".join(notes)
+
+
+def _line(cell: Cell, source: str) -> str:
+    gap = cell.difference
+    variant = ", softmax" if "softmax" in cell.source[1] else ""
+    uncounted = "" if cell.counted else ' class="aside"'
+    differs = "–"
+    if gap is not None:
+        differs = f"{text(float(gap.value), cell.scale, signed=True)} "
+        differs += f"<small>{between(gap, cell.scale)}</small>"
+    columns = (
+        _badge(cell.verdict),
+        cell.table,
+        cell.row,
+        NAMES[cell.method],
+        QUANTITY[cell.metric].replace("L_sim", "L<sub>sim</sub>"),
+        WEIGHTS[cell.init] + variant,
+        _number(cell, cell.paper),
+        _number(cell, cell.ours if cell.values else None),
+        differs,
+        str(len(cell.values)),
+        source,
+    )
+    return f"<tr{uncounted}>" + _cells("td", *zip(HEADINGS, columns, strict=True)) + "</tr>"
+
+
+def cell_table(board: Board) -> list[str]:
+    """The cells that were run, with filters."""
+    shown = [c for c in board.cells if c.values or c.failed]
+    if not shown:
+        return ["Nothing was run yet."]
+    where, mixed = _in_clone(board.folder), not all(c.earlier for c in shown)
+    head = "".join(f'<th scope="col"><button>{h}</button></th>' for h in HEADINGS)
+    filters = []
+    for name, options in (
+        ("table", dict.fromkeys(c.table for c in shown)),
+        ("method", dict.fromkeys(NAMES[c.method] for c in shown)),
+        ("verdict", [v for v in ORDER if any(c.verdict == v for c in shown)]),
+        ("quantity", dict.fromkeys(QUANTITY[c.metric] for c in shown)),
+    ):
+        items = "".join(f"<option>{escape(o)}</option>" for o in options)
+        filters.append(
+            f'<label>{name} <select data-column="{name}"><option value="">all</option>{items}'
+            "</select></label>"
+        )
+    return [
+        "```{raw} html",
+        f'<div class="filters" hidden>{"".join(filters)}<output></output></div>',
+        f'<div class="scores cells full-width"><table><thead><tr>{head}</tr></thead><tbody>',
+        *(_line(c, _source(c, where, earlier=mixed)) for c in shown),
+        "</tbody></table></div>",
+        "```",
+    ]
+
+
+def _in_clone(folder: Path) -> str | None:
+    """The folder's path inside a clone of the book; none where it lies elsewhere."""
+    folder = folder.resolve()
+    for root in folder.parents:
+        if (root / "_toc.yml").is_file():
+            return folder.relative_to(root).as_posix()
+    return None
+
+
+def _missing(board: Board) -> list[tuple[str, str, list[Job]]]:
+    """What was not run: in words, the command, and the jobs of five clients. Each cell once."""
+    found: dict[tuple, Cell] = {}
+    for c in board.cells:
+        if c.verdict == "not run":
+            found.setdefault((c.source, c.method), c)
+    rows = []
+    for ((table, row), method), c in found.items():
+        methods = (method, "sme") if table == "cost" else (method,)
+        jobs = [Job(table, row, m, k, c.init) for m in methods for k in range(5)]
+        rows.append((f"{table}, {row}, {NAMES[method]}", c.command, jobs))
+    covered = {(c.source, c.method) for c in board.cells}
+    for name in claims():
+        empty = [e.effect for e in board.evidence if e.claim == name and not e.pairs]
+        sides = {(s.table, s.row, s.method) for e in empty for s in (e.more, e.less)}
+        beyond = sorted(side for side in sides if (side[:2], side[2]) not in covered)
+        if jobs := [Job(*side, k) for side in beyond for k in range(5)]:
+            words = f"{len(beyond)} cells of the claim {name}, beyond the paper's tables"
+            rows.append((words, f"smelib reproduce --claim {name} --data-root DIR", jobs))
+    return sorted(rows, key=lambda row: prices.price(row[2]).hours)
+
+
+def not_run(board: Board) -> list[str]:
+    """What was not run, with its command and its price."""
+    rows = _missing(board)
+    if not rows:
+        return ["Every cell was run."]
+    total = prices.price(job for _, _, jobs in rows for job in jobs)
+    head = "".join(f'<th scope="col">{h}</th>' for h in ("cell", "on a GPU", "command"))
+    lines = [
+        "<tr>"
+        + _cells(
+            "td",
+            ("cell", escape(words)),
+            ("on a GPU", str(prices.price(jobs))),
+            ("command", f"<code>{escape(command)}</code>"),
+        )
+        + "</tr>"
+        for words, command, jobs in rows
+    ]
+    return [
+        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, from "
+        f"operations that `benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your "
+        "folder with the data in place of `DIR`. What the plan leaves to a GPU, {doc}`a page "
+        "</notebooks/00_run_everything_on_a_gpu>` runs on Colab.",
+        "",
+        "```{raw} html",
+        f'<details class="scores not-run"><summary>{len(rows)} commands and prices</summary>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>",
+        *lines,
+        "</tbody></table></details>",
+        "```",
+    ]

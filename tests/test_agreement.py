@@ -1,0 +1,173 @@
+"""A number that stands on two pages has one value: the scoreboard's, and the chapters' outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+METHODS = ("IG", "SME", "DLFA")
+WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
+NUMBER = r"[-+−]?\d+\.\d+"
+# ours, its error if it has one, and in brackets how many clients
+OURS = rf"({NUMBER})(?: ± +{NUMBER})? +\((\d+)\)"
+Fact = tuple[tuple[str, ...], str, str]  # what, its value as printed, clients
+
+
+def rows(kind: str) -> list[dict[str, str]]:
+    """The lines of one of the scoreboard's tables, by the names of their columns."""
+    text = (ROOT / "book" / "scoreboard.md").read_text("utf-8")
+    table = text.split(f'<div class="scores {kind} ')[1].split("</table>")[0]
+    found = []
+    for line in re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.S):
+        cells = re.findall(r'<td data-is="(.*?)">(.*?)</td>', line, re.S)
+        found.append({name: re.sub(r"<small.*?</small>|<[^>]+>", "", v) for name, v in cells})
+    return [row for row in found if row]
+
+
+@cache
+def board() -> dict[tuple[str, ...], tuple[str, str]]:
+    """Every number on the scoreboard: what it is, its value and its clients."""
+    found = {}
+    for row in rows("cells"):
+        weights, _, softmax = row["weights"].partition(", ")
+        name = row["row"].replace("lenet", "lenet_softmax") if softmax else row["row"]
+        found[row["quantity"], name, row["method"], weights] = row["ours"], row["clients"]
+    text = (ROOT / "book" / "scoreboard.md").read_text("utf-8")
+    claims = text.split('<div class="scores claims ')[1].split("</table>")[0]
+    for claim in claims.split('<tr class="claim">')[1:]:
+        words = re.sub(r"<span.*|<[^>]+>", "", claim.split("</th>")[0])
+        for line in re.findall(r"<tr>(.*?)</tr>", claim, re.S):
+            cells = dict(re.findall(r'<td data-is="(.*?)">(.*?)</td>', line, re.S))
+            weights = "LeCun's" if "LeCun" in cells["setting"] else "PyTorch's"
+            label = re.sub(r" <small.*", "", cells["setting"])
+            found[words, label, weights] = re.sub(r" <small.*", "", cells["ours"]), cells["pairs"]
+    return found
+
+
+def printed(chapter: str) -> list[str]:
+    """The lines that a chapter's stored outputs print."""
+    (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    texts = ["".join(o.get("text", "")) for c in cells for o in c.get("outputs", ())]
+    return [line for text in texts for line in text.splitlines()]
+
+
+def setting(row: str) -> str:
+    """`femnist-E10-N10` as the claims write it."""
+    data, epochs, samples = row.split("-")
+    name = {"femnist": "FEMNIST", "cifar100": "CIFAR-100"}[data]
+    return f"{name}, E = {epochs[1:]}, N = {samples[1:]}"
+
+
+def chapter_3() -> Iterator[Fact]:
+    pattern = rf"(femnist-\S+): paper {NUMBER} dB, ours +({NUMBER}) dB over (\d+) clients"
+    for row, value, n in re.findall(pattern, "\n".join(printed("03"))):
+        yield ("PSNR (dB)", row, "IG", "PyTorch's"), value, n
+
+
+def chapter_7() -> Iterator[Fact]:
+    pattern = rf"(\w+), E = (\d+) +(IG|SME) +{NUMBER} dB +({NUMBER}) ± {NUMBER} dB, (\d+) clients"
+    for data, e, method, value, n in re.findall(pattern, "\n".join(printed("07"))):
+        yield ("PSNR (dB)", f"{data}-E{e}-N10", method, "PyTorch's"), value, n
+
+
+def chapter_8() -> Iterator[Fact]:
+    pattern = (
+        rf"^(IG|SME|DLFA) +{NUMBER} +{NUMBER} +({NUMBER}) ± {NUMBER} +({NUMBER}) +"
+        r"(\d+) clients, (JAX's|PyTorch's)"
+    )
+    for method, psnr, loss, n, whose in re.findall(pattern, "\n".join(printed("08")), re.M):
+        weights = "LeCun's" if whose == "JAX's" else whose
+        yield ("PSNR (dB)", "femnist-E10-N10", method, weights), psnr, n
+        yield ("Lsim", "femnist-E10-N10", method, weights), loss, n
+
+
+def chapter_9() -> Iterator[Fact]:
+    second = ""
+    for line in printed("09"):
+        columns = re.findall(rf"(?:{NUMBER}|–) \| ({OURS}|–)", line)
+        if re.match(r"(femnist|cifar100)-\S+ +\S+ \|", line) and columns:
+            for method, (_, value, n) in zip(METHODS, columns, strict=True):
+                if value:
+                    yield ("PSNR (dB)", line.split()[0], method, "PyTorch's"), value, n
+        far = rf"  (\S+) +(\w+) +(torch|lecun) +paper {NUMBER}, ours ({NUMBER}) dB \((\d+)\)"
+        if match := re.match(far, line):
+            row, method, init, value, n = match.groups()
+            yield ("PSNR (dB)", row, method, WEIGHTS[init]), value, n
+        second = m[1] if (m := re.match(r"SME minus (IG|DLFA), dB", line)) else second
+        lead = rf"(\S+) +{NUMBER} ± {NUMBER} +\w+ +\| +({NUMBER}) ± .* of (\d+)$"
+        if match := re.match(lead, line):
+            row, value, n = match.groups()
+            words = "SME recovers better" if second == "IG" else "SME against DLFA"
+            yield (words, setting(row), "PyTorch's"), value, n
+        ratios = rf"(\S+-N50) +(?:{NUMBER}|–), +({NUMBER}) +(?:{NUMBER}|–), +({NUMBER})$"
+        if match := re.match(ratios, line):
+            for quantity, value in zip(("time", "memory"), match.groups()[1:], strict=True):
+                yield (f"{quantity} ÷ SME's", match[1], "DLFA", "PyTorch's"), f"{value}×", ""
+        if match := re.match(rf"FEMNIST, (\S+) +{NUMBER} ± {NUMBER} \(100\) +(.*)", line):
+            for init, (value, n) in zip(WEIGHTS, re.findall(OURS, match[2]), strict=True):
+                yield ("cosine at α = 0", match[1], "path", WEIGHTS[init]), value, n
+
+
+def chapter_10() -> Iterator[Fact]:
+    for line in printed("10"):
+        if not re.match(r"R\d+-E\d+-N\d+ ", line):
+            continue
+        row = line.split()[0]
+        fall = rf"(IG|SME|DLFA) +{NUMBER} +{OURS}"
+        if matches := re.findall(fall, line):
+            r, e, n = (part[1:] for part in row.split("-"))
+            for method, value, pairs in matches:
+                label = f"{method} after {r} rounds, E = {e}, N = {n}"
+                signed = f"{-float(value):+.1f}".replace("-", "−")
+                yield ("Training protects", label, "PyTorch's"), signed, pairs
+            continue
+        columns = re.findall(rf"{NUMBER} +(?:{OURS}|not run yet)", line)
+        for method, (value, n) in zip(METHODS, columns, strict=True):
+            if value:
+                where = row.replace("R1-", "femnist-") if row.startswith("R1-") else row
+                yield ("PSNR (dB)", where, method, "PyTorch's"), value, n
+
+
+def chapter_11() -> Iterator[Fact]:
+    for line in printed("11"):
+        if re.match(r"\w+-E\d+-N\d+ +\d", line):
+            columns = re.findall(rf"(?:{NUMBER}|none) +(?:{OURS}|–)", line)
+            for method, (value, n) in zip(METHODS, columns, strict=True):
+                if value:
+                    yield ("PSNR (dB)", line.split()[0], method, "PyTorch's"), value, n
+
+
+CHAPTERS = {  # and how many numbers of the scoreboard each prints at least
+    chapter_3: 3,
+    chapter_7: 5,
+    chapter_8: 6,
+    chapter_9: 60,
+    chapter_10: 45,
+    chapter_11: 35,
+}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.__name__)
+def test_a_chapter_prints_the_scoreboard_s_numbers(chapter) -> None:
+    """The same cell, the same value, the same clients; and the test does find the numbers."""
+    seen = 0
+    for what, value, n in chapter():
+        if len(what) == 3:  # a claim is named by how its words begin
+            keys = [k for k in board() if len(k) == 3 and k[0].startswith(what[0])]
+            keys = [k for k in keys if k[1:] == what[1:]]
+            if not keys:
+                continue  # the chapter has settings that no claim has
+            (what,) = keys
+        assert what in board(), f"{what} is not on the scoreboard; run `make scoreboard`"
+        ours, clients = board()[what]
+        same = ours == value and n in ("", clients)
+        assert same, f"{what}: {value} ({n}) in {chapter.__name__}, {ours} ({clients}) on the board"
+        seen += 1
+    assert seen >= CHAPTERS[chapter], f"only {seen} numbers were recognised"
