@@ -67,8 +67,9 @@ lower-bounds: ## the kernel's unit tests on the oldest versions that pyproject.t
 		--constraint $(LOWER)/constraints.txt "pytest>=8" --editable .
 	@$(LOWER)/bin/python -m pytest tests -m "not slow" $(BOOK_TESTS:%=--ignore=%)
 
-notebooks: $(STAMP) ## execute every notebook in order and store its outputs
+notebooks: $(STAMP) ## execute every notebook in order, film the attacks of the front page, store both
 	@$(BIN)/python book/execute.py
+	@$(BIN)/python book/films.py
 
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks

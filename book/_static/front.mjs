@@ -26,10 +26,10 @@ export function attack(net, picture, batch, ratio) {
 function paint(target, picture, left = 0, top = 0) {
   for (let y = 0; y < SIDE; y += 1) {
     for (let x = 0; x < SIDE; x += 1) {
-      const ink = picture ? Math.min(1, Math.max(0, picture[y * SIDE + x])) : 0.12;
+      const ink = picture ? Math.min(1, Math.max(0, picture[y * SIDE + x])) : 0.5;
       const at = 4 * ((top + y) * target.width + left + x);
       target.data.fill(Math.round(255 - 235 * ink), at, at + 3);
-      target.data[at + 3] = picture ? 255 : 70;
+      target.data[at + 3] = picture ? 255 : 50;
     }
   }
 }
@@ -76,11 +76,12 @@ export function start(root) {
 
   const numbers = part("numbers");
   const sample = (dW) => {
+    const told = dW.filter(Boolean); // most pixels are paper, and say 0
     const format = (v) => `${v < 0 ? "−" : "+"}${Math.abs(v * 1000).toFixed(3)}`;
-    const texts = Array.from({ length: 13 }, (_, r) =>
-      Array.from({ length: 7 }, (_, c) => format(dW[(shown * SIDE * SIDE + 203 + 29 * r + 3 * c) % dW.length])).join(" "),
-    );
-    numbers.textContent = texts.join("\n");
+    const at = (r, c) => told[(97 * r + 31 * c) % told.length] ?? 0;
+    numbers.textContent = Array.from({ length: 13 }, (_, r) =>
+      Array.from({ length: 8 }, (_, c) => format(at(r, c))).join(" "),
+    ).join("\n");
   };
 
   const draw = () => {
@@ -101,7 +102,7 @@ export function start(root) {
     ring.style.top = `${(100 * Math.floor(shown / ACROSS)) / (HIDDEN / ACROSS)}%`;
     units.setAttribute("aria-valuenow", shown + 1);
     units.setAttribute("aria-valuetext", `unit ${shown + 1}, ${found.rows[shown] ? "on" : "off"}`);
-    batchText.textContent = many === 1 ? "1, your drawing alone" : `${many}, yours and ${many - 1} other`;
+    batchText.textContent = many === 1 ? "1, yours alone" : `${many}, yours among them`;
     noiseText.textContent = ratio ? `${ratio} × the update` : "none";
     batch.setAttribute("aria-valuetext", batchText.textContent);
     noise.setAttribute("aria-valuetext", noiseText.textContent);

@@ -38,18 +38,20 @@ class Filmstrip:
     Where scripts do not run (an untrusted notebook, GitHub, print) it is a contact sheet.
     """
 
-    def __init__(self, film: dict[str, Any], tiles: Tensor, sheet: bytes, name: str | None) -> None:
+    def __init__(
+        self, film: dict[str, Any], tiles: Tensor, sheet: bytes, *, name: str | None, largest: int
+    ) -> None:
         self.film, self.tiles, self.sheet, self.name = film, tiles, sheet, name
-        self._html = self._page()
+        self._html = self._page(largest)
 
-    def _page(self) -> str:
-        """The HTML, with the best pictures that keep it under `LARGEST` bytes."""
+    def _page(self, largest: int) -> str:
+        """The HTML, with the best pictures that keep it under so many bytes."""
         for quality in QUALITIES:
             html = self._with(encode(self.tiles, quality))
-            if len(html) <= LARGEST:
+            if len(html) <= largest:
                 return html
         raise InputError(
-            f"a filmstrip has at most {LARGEST // 1000} kB, and {len(self.film['frames'])} frames "
+            f"this filmstrip may have {largest // 1000} kB, and {len(self.film['frames'])} frames "
             "of this size need more; show fewer frames or fewer images."
         )
 
@@ -59,7 +61,7 @@ class Filmstrip:
         return (
             f'<div class="smelib-film"{identity}><img alt="{escape(self.film["alt"])}" '
             f'style="max-width:100%" src="{_url("png", self.sheet)}" '
-            f'data-film="{escape(film)}" onload="{escape(_script())}"></div>'
+            f'data-film="{escape(film)}" onload="{escape(script())}"></div>'
         )
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -87,6 +89,7 @@ def filmstrip(
     follow: bool = True,
     autoplay: bool = False,
     name: str | None = None,
+    largest: int = LARGEST,
 ) -> Filmstrip:
     """One figure over one axis: time, alpha, lambda, epochs, rounds, noise.
 
@@ -95,6 +98,7 @@ def filmstrip(
     numbers, or a pair of positions on the axis and heights. `originals` are `[N, C, H, W]`; the
     pictures are paired with them, by the last frame's pairing or, without `follow`, each frame by
     its own. It opens at frame `start`. `log` spaces the values by their ratios.
+    The pictures are lossless unless the figure would have more than `largest` bytes.
     """
     rows = dict(images) if isinstance(images, Mapping) else {"server": images}
     frames = _checked(rows, values, originals, start)
@@ -121,7 +125,8 @@ def filmstrip(
     }
     film["alt"] = _alt(film)
     tiles = torch.cat([*rows.values(), *([originals[None]] if originals is not None else [])])
-    return Filmstrip(film, tiles, contact_sheet(film, rows, originals, curves or {}, values), name)
+    sheet = contact_sheet(film, rows, originals, curves or {}, values)
+    return Filmstrip(film, tiles, sheet, name=name, largest=largest)
 
 
 def play(
@@ -364,7 +369,7 @@ def _alt(film: dict[str, Any]) -> str:
     ).strip()
 
 
-def _script() -> str:
+def script() -> str:
     """The module and the style as the body of the picture's `onload`, which every page runs."""
     module = re.sub(r"^export ", "", _read("film.mjs"), flags=re.MULTILINE)
     return f"{{{module}\nfilmstrip(this, {json.dumps(_read('film.css'))})}}"
