@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-import random
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,13 +14,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from chromium import CHROMIUM, browser  # noqa: F401
 from PIL import Image
 from torch import Tensor
 
 from smelib import viz
 from smelib.types import InputError
-
-CHROMIUM = shutil.which("chromium")
 
 
 def pictures(*shape: int, seed: int = 0) -> Tensor:
@@ -240,20 +237,9 @@ def test_a_film_of_an_attack_without_snapshots_says_what_to_do() -> None:
     assert carried(viz.play(pictures(2, 1, 1, 4, 4), [0, 9]))["axis"] == "step"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield running
-        running.close()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_two_films_on_a_page_do_not_meet(browser: object) -> None:
+def test_two_films_on_a_page_do_not_meet(browser: object) -> None:  # noqa: F811
     """Inserted as a notebook does, by innerHTML; and an insertion twice is one film."""
     page = browser.new_page()
     page.set_content("<body></body>")
@@ -271,7 +257,7 @@ def test_two_films_on_a_page_do_not_meet(browser: object) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_on_paper_and_without_scripts_the_contact_sheet_shows(browser: object) -> None:
+def test_on_paper_and_without_scripts_the_contact_sheet_shows(browser: object) -> None:  # noqa: F811
     page = browser.new_page()
     page.set_content(a_strip()._repr_html_())
     page.locator(".film").wait_for()
@@ -294,7 +280,6 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A shell that displays, as a notebook's kernel does."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    pytest.importorskip("jupyterquiz")
     shell.instance(history_length=0)
     yield
     shell.clear_instance()
@@ -304,16 +289,36 @@ def shown_by_the_quiz() -> str:
     from IPython.utils.capture import capture_output
 
     with capture_output() as shown:
-        viz.quiz("ch0", {"Why?": [("The longest of all.", "Yes."), ("Chance.", "Think.")]})
-    return "".join(str(part.data) for part in shown.outputs)
+        viz.quiz("ch0", {"Why <b>?": [("The longest of all.", "Yes."), ("Chance.", "Think.")]})
+    (part,) = shown.outputs
+    return part.data["text/html"]
 
 
-def test_a_quiz_is_the_same_every_time_and_leaves_the_generator_alone(notebook: None) -> None:
-    random.seed(7)
-    state = random.getstate()
-    first = shown_by_the_quiz()
-    assert random.getstate() == state
-    random.seed(8)
-    assert shown_by_the_quiz() == first
-    assert "cdn.jsdelivr.net" not in first, "a page loads nothing from elsewhere"
-    assert first.index("Chance.") < first.index("The longest of all."), "short answers first"
+def test_a_quiz_unfolds_and_needs_no_script(notebook: None) -> None:
+    html = shown_by_the_quiz()
+    page = Elements(html)
+    assert not page.all("script")
+    assert [d["name"] for d in page.all("details")] == ["ch0-1", "ch0-1"], "one open at a time"
+    assert html.index("Chance.") < html.index("The longest of all."), "short answers first"
+    assert [p.get("class") for p in page.all("p")] == [None, "wrong", "right"]
+    assert "Why &lt;b&gt;?" in html
+    assert "//" not in html, "a page loads nothing from elsewhere"
+    assert html == shown_by_the_quiz()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_a_quiz_works_by_keyboard_and_does_not_scroll_away(notebook: None, browser: object) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 600, "height": 400})
+    page.set_content(f"<div style='height: 2000px'></div>{shown_by_the_quiz()}")
+    page.locator("summary").first.focus()
+    before = page.evaluate("scrollY")
+    assert before > 1000
+    page.keyboard.press("Enter")
+    assert page.get_by_text("Think.").is_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert page.get_by_text("Yes.").is_visible()
+    assert not page.get_by_text("Think.").is_visible()
+    assert abs(page.evaluate("scrollY") - before) < 300
+    page.close()

@@ -139,6 +139,10 @@ def head(app: Sphinx, page: str, template: str, context: dict, doctree: object) 
             file for file in context.get(kind, []) if "thebe" not in f"{file}{_body(file)}".lower()
         ]
 
+    if not context.get("display_toc") and "body" in context:
+        # The theme's script looks for the list of contents where a page has none.
+        context["body"] += '<div class="bd-sidebar-secondary" style="display: none"></div>'
+
 
 def _body(file: object) -> str:
     return str(getattr(file, "attributes", {}).get("body", ""))
