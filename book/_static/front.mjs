@@ -1,6 +1,6 @@
 /* The front page: a drawing, one training step on it, and what the server makes of the numbers. */
 import { NAMES, SIDE, drawing, line } from "./drawings.mjs";
-import { change, divide, network, noisy, psnr, strongest, train } from "./leak.mjs";
+import { change, divide, network, noisy, psnr, shows, strongest, train } from "./leak.mjs";
 
 const HIDDEN = 32;
 const ACROSS = 8; // units in a line of the server's small pictures
@@ -9,27 +9,29 @@ const RATE = 0.1;
 const NOISE = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]; // in units of the update's own size
 const CLEAN = 30; // decibels: a unit that comes so close shows one picture alone
 
+const OTHERS = NAMES.slice(1).map(drawing); // the rest of the batch
+
 /** What the server holds and makes of it, for a drawing in a batch: no page in here. */
 export function attack(net, picture, batch, ratio) {
-  const others = NAMES.filter((name) => name !== NAMES[0]).slice(0, batch - 1);
-  const images = [picture, ...others.map(drawing)];
+  const images = [picture, ...OTHERS.slice(0, batch - 1)];
   const labels = images.map((_, i) => i % CLASSES);
   const sent = train(net, images, labels, RATE);
   const seen = noisy(change(net, sent), ratio, 7);
   const rows = divide(seen);
   const on = rows.filter(Boolean).length;
-  const clean = rows.filter((row) => row && images.some((x) => psnr(row, x) > CLEAN)).length;
+  const clean = rows.filter((row) => row && images.some((x) => shows(row, x, CLEAN))).length;
   return { seen, rows, on, clean, best: strongest(seen.db) };
 }
 
-/** Ink on paper: numbers in [0, 1] as grey pixels at a place of `target`. */
+/** Ink on paper: numbers in [0, 1] as grey pixels at a place of `target`; null is no picture. */
 function paint(target, picture, left = 0, top = 0) {
+  const pixels = new Uint32Array(target.data.buffer);
   for (let y = 0; y < SIDE; y += 1) {
     for (let x = 0; x < SIDE; x += 1) {
       const ink = picture ? Math.min(1, Math.max(0, picture[y * SIDE + x])) : 0.5;
-      const at = 4 * ((top + y) * target.width + left + x);
-      target.data.fill(Math.round(255 - 235 * ink), at, at + 3);
-      target.data[at + 3] = picture ? 255 : 50;
+      const grey = Math.round(255 - 235 * ink);
+      pixels[(top + y) * target.width + left + x] =
+        ((picture ? 0xff000000 : 0x32000000) | (grey * 0x010101)) >>> 0;
     }
   }
 }

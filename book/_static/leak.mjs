@@ -31,12 +31,19 @@ export function network(inputs, hidden, classes, seed) {
   };
 }
 
-/** W x + b. */
-function linear(W, b, x) {
+/** Where `x` is not zero: a drawing is mostly paper, which adds nothing to any sum. */
+function inked(x) {
+  const places = [];
+  for (let j = 0; j < x.length; j += 1) if (x[j]) places.push(j);
+  return places;
+}
+
+/** W x + b, over the places where x is not zero. */
+function linear(W, b, x, places) {
   return b.map((bias, i) => {
     let sum = bias;
     const start = i * x.length;
-    for (let j = 0; j < x.length; j += 1) sum += W[start + j] * x[j];
+    for (const j of places) sum += W[start + j] * x[j];
     return sum;
   });
 }
@@ -46,9 +53,10 @@ export function gradient(net, images, labels) {
   const sum = {};
   for (const [name, values] of Object.entries(net)) sum[name] = new Float64Array(values.length);
   images.forEach((x, n) => {
-    const a = linear(net.W1, net.b1, x);
+    const places = inked(x);
+    const a = linear(net.W1, net.b1, x, places);
     const h = a.map((value) => Math.max(value, 0));
-    const s = linear(net.W2, net.b2, h);
+    const s = linear(net.W2, net.b2, h, inked(h));
     const top = Math.max(...s);
     const p = s.map((value) => Math.exp(value - top));
     const total = p.reduce((left, right) => left + right);
@@ -62,7 +70,7 @@ export function gradient(net, images, labels) {
       }
       if (a[i] <= 0) continue;
       sum.b1[i] += delta;
-      for (let j = 0; j < x.length; j += 1) sum.W1[i * x.length + j] += delta * x[j];
+      for (const j of places) sum.W1[i * x.length + j] += delta * x[j];
     }
     slope.forEach((value, k) => {
       sum.b2[k] += value;
@@ -129,8 +137,17 @@ export function cosine(a, b) {
 /** Peak signal-to-noise ratio in decibels, of pictures in [0, 1]; what lies outside is clipped. */
 export function psnr(found, truth) {
   let squares = 0;
-  truth.forEach((value, i) => {
-    squares += (Math.min(1, Math.max(0, found[i])) - value) ** 2;
-  });
+  for (let j = 0; j < truth.length; j += 1) {
+    squares += (Math.min(1, Math.max(0, found[j])) - truth[j]) ** 2;
+  }
   return -10 * Math.log10(squares / truth.length);
+}
+
+/** Whether a picture comes within so many decibels of the truth; it stops looking once it cannot. */
+export function shows(found, truth, decibels) {
+  let left = truth.length * 10 ** (-decibels / 10);
+  for (let j = 0; j < truth.length && left > 0; j += 1) {
+    left -= (Math.min(1, Math.max(0, found[j])) - truth[j]) ** 2;
+  }
+  return left > 0;
 }

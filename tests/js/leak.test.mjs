@@ -3,7 +3,7 @@ import test from "node:test";
 import { NAMES, SIDE, drawing } from "../../book/_static/drawings.mjs";
 import { attack, verdict } from "../../book/_static/front.mjs";
 import {
-  change, cosine, divide, gradient, network, noisy, normal, psnr, strongest, train, uniform,
+  change, cosine, divide, gradient, network, noisy, normal, psnr, shows, strongest, train, uniform,
 } from "../../book/_static/leak.mjs";
 
 const PIXELS = SIDE * SIDE;
@@ -73,6 +73,7 @@ test("noise has the size it is told, and none changes nothing", () => {
 test("decibels are those of the mean squared error, clipped", () => {
   assert.ok(Math.abs(psnr([0.6, 0.4], [0.5, 0.5]) - 20) < 1e-9);
   assert.equal(psnr([2, -1], [1, 0]), Infinity);
+  assert.deepEqual([19.9, 20.1].map((limit) => shows([0.6, 0.4], [0.5, 0.5], limit)), [true, false]);
 });
 
 test("a batch blends some units and leaves others clean; noise breaks all", () => {
