@@ -41,3 +41,49 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
         if page.locator("span.math, div.math").count():
             assert page.locator("mjx-container").count(), f"{name}: mathematics is raw TeX"
     page.close()
+
+
+SET = """() => {
+  const shown = [...document.querySelectorAll("div.cell pre")].filter((pre) => pre.offsetParent);
+  const long = [...document.querySelectorAll(".bd-article section > p")].filter(
+    (p) => p.innerText.length > 300 && !p.querySelector("mjx-container"));
+  return {
+    clipped: shown.filter((pre) => pre.scrollWidth > pre.clientWidth + 1).map((p) => p.innerText),
+    size: [...new Set([...document.querySelectorAll("div.cell_input pre")].map(
+      (pre) => getComputedStyle(pre).fontSize))],
+    lines: long.map((p) =>
+      p.innerText.length / Math.round(p.clientHeight / parseFloat(getComputedStyle(p).lineHeight))),
+  };
+}"""
+
+
+def test_text_has_seventy_characters_to_a_line_and_no_code_is_clipped(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    capsys: pytest.CaptureFixture,
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    lines: list[float] = []
+    for name in sorted(p.name for p in (HTML / "notebooks").glob("*.html")):
+        page.goto(f"{address}/notebooks/{name}")
+        page.wait_for_load_state("networkidle")
+        found = page.evaluate(SET)
+        assert not found["clipped"], f"{name} clips {found['clipped'][0][:200]}"
+        assert found["size"] == ["14px"], name
+        lines += found["lines"]
+    lines.sort()
+    middle = lines[len(lines) // 2]
+    with capsys.disabled():
+        print(f"\n{len(lines)} paragraphs: {middle:.0f} characters to a line in the middle")
+    assert 60 < middle < 72
+    page.close()
+
+
+def test_a_page_prints_light_and_unfolded(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_context(color_scheme="dark").new_page()
+    page.goto(f"{address}/notebooks/01_what_the_server_sees.html")
+    page.emulate_media(media="print")
+    assert page.locator("#ch1-film img").is_visible(), "the contact sheet"
+    assert page.get_by_text("All six fall below 18 dB").is_visible(), "a folded solution"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.close()

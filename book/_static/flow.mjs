@@ -105,6 +105,7 @@ export function cosineAt(gradient, path, alpha) {
 /** The proposition for this path, in a sentence: true, or with the condition that fails. */
 export function judge(land, path, flows) {
   const d = update(path);
+  if (!(Math.hypot(...d) < 1000)) return "The steps are too long for this loss: the walk runs away.";
   if (Math.hypot(...d) < 1e-6) return "The walker has not moved: there is no update to compare with.";
   const least = Math.min(...path.map((w) => cosine(d, land.gradient(w))).filter((c) => !Number.isNaN(c)));
   const found = parallel(land.gradient, path);

@@ -41,7 +41,7 @@ function contours(land, width, height, [r, g, b]) {
     level[k] = Math.floor(5 * Math.sqrt(value - least));
   });
   for (let k = width; k < level.length; k += 1) {
-    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) image.data.set([r, g, b, 90], 4 * k);
+    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) image.data.set([r, g, b, 120], 4 * k);
   }
   return image;
 }
@@ -127,7 +127,8 @@ export function start(root) {
     const path = state.rate
       ? descent(land.gradient, from, state.time, state.rate, state.noise)
       : flow(land.gradient, from, state.time);
-    const moved = Math.hypot(...update(path)) > 1e-9;
+    const length = Math.hypot(...update(path));
+    const moved = length > 1e-9 && length < 1000;
     const found = moved ? parallel(land.gradient, path) : [];
     drawPlane(land, path, found);
     drawGraph(land, path, found);
@@ -136,7 +137,7 @@ export function start(root) {
       conditioning: `${state.conditioning}`,
       turn: `${state.turn}°`,
       time: state.time.toFixed(1),
-      alpha: `${state.alpha.toFixed(2)}, cosine ${value.toFixed(3)}`,
+      alpha: `${state.alpha.toFixed(2)}${moved ? `, cosine ${value.toFixed(3)}` : ""}`,
       rate: state.rate ? `${state.rate.toFixed(2)}, ${path.length - 1} steps` : "0, a flow",
       noise: state.noise.toFixed(2),
     };

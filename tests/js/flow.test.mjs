@@ -38,6 +38,11 @@ test("a bowl has a parallel point, of cosine 1, and the sentence says so", () =>
   assert.match(judge(bowl, path, false), /no flow/);
 });
 
+test("a walk that runs off is named", () => {
+  const land = LOSSES.valley();
+  assert.match(judge(land, descent(land.gradient, [0, 2], 12, 1.5), false), /runs away/);
+});
+
 test("the valley has both cases of the proof", () => {
   const land = LOSSES.valley();
   const counts = [6, 9].map((time) => parallel(land.gradient, flow(land.gradient, [0, 0], time)).length);
