@@ -234,15 +234,13 @@ def requiz(change: Callable[[list[dict]], object]) -> Callable[[NotebookNode], N
     def rewrite(notebook: NotebookNode) -> None:
         cell, questions = quizzes(notebook)[0]
         change(questions)
-        shown = "".join(
-            f"<p><b>{i}.</b> {escape(q['question'])}</p>"
-            + "".join(
-                f"<details><summary>{escape(a['answer'])}</summary><p class="
-                f'"{"right" if a["correct"] else "wrong"}">{escape(a.get("feedback", ""))}</p></details>'
-                for a in q["answers"]
-            )
-            for i, q in enumerate(questions, 1)
-        )
+        shown = ""
+        for i, q in enumerate(questions, 1):
+            shown += f"<p><b>{i}.</b> {escape(q['question'])}</p>"
+            for a in q["answers"]:
+                kind, why = "right" if a["correct"] else "wrong", escape(a.get("feedback", ""))
+                shown += f"<details><summary>{escape(a['answer'])}</summary>"
+                shown += f'<p class="{kind}">{why}</p></details>'
         cell.outputs[0].data["text/html"] = f'<div class="smelib-quiz">{shown}</div>'
 
     return rewrite
