@@ -79,6 +79,7 @@ export function update(path) {
 /** All alpha with a gradient parallel to the update: sign changes of their cross product. */
 export function parallel(gradient, path, grid = 400) {
   const d = update(path);
+  if (straight(gradient, path)) return [];
   const cross = (alpha) => (([x, y]) => d[0] * y - d[1] * x)(gradient(between(path, alpha)));
   const places = Array.from({ length: grid + 1 }, (_, i) => (1 - Math.cos((Math.PI * i) / grid)) / 2);
   const values = places.map(cross);
@@ -102,11 +103,21 @@ export function cosineAt(gradient, path, alpha) {
   return cosine(update(path), gradient(between(path, alpha)));
 }
 
+/** Whether the walk is straight: then the gradient is parallel all along the segment. */
+export function straight(gradient, path) {
+  const d = update(path);
+  return [0, 0.25, 0.5, 0.75, 1].every((alpha) => {
+    const g = gradient(between(path, alpha));
+    return Math.abs(d[0] * g[1] - d[1] * g[0]) <= 1e-9 * Math.hypot(...d) * Math.hypot(...g);
+  });
+}
+
 /** The proposition for this path, in a sentence: true, or with the condition that fails. */
 export function judge(land, path, flows) {
   const d = update(path);
   if (!(Math.hypot(...d) < 1000)) return "The steps are too long for this loss: the walk runs away.";
   if (Math.hypot(...d) < 1e-6) return "The walker has not moved: there is no update to compare with.";
+  if (straight(land.gradient, path)) return "The walk is straight, and every point of the segment is parallel.";
   const least = Math.min(...path.map((w) => cosine(d, land.gradient(w))).filter((c) => !Number.isNaN(c)));
   const found = parallel(land.gradient, path);
   const values = found.map((alpha) => cosineAt(land.gradient, path, alpha));
@@ -117,5 +128,6 @@ export function judge(land, path, flows) {
   if (least < -1e-9) {
     return `The walker turns back along the segment (least cosine ${least.toFixed(2)}), so the condition fails and nothing is promised. Here: ${here}.`;
   }
+  if (!found.length) return "The condition holds, but the gradient vanishes on the segment, or nearly so: nothing to compare.";
   return `The proposition holds: ${here}${land.convex ? ", and +1 it must be, as the loss is convex" : ""}.`;
 }

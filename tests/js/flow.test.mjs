@@ -38,6 +38,14 @@ test("a bowl has a parallel point, of cosine 1, and the sentence says so", () =>
   assert.match(judge(bowl, path, false), /no flow/);
 });
 
+test("a straight walk is parallel everywhere, and said to be", () => {
+  for (const y of [0, 1e-17]) {
+    const path = flow(bowl.gradient, [2, y], 4);
+    assert.deepEqual(parallel(bowl.gradient, path), []);
+    assert.match(judge(bowl, path, true), /every point/);
+  }
+});
+
 test("a walk that runs off is named", () => {
   const land = LOSSES.valley();
   assert.match(judge(land, descent(land.gradient, [0, 2], 12, 1.5), false), /runs away/);
