@@ -9,9 +9,10 @@ export JUPYTER_PLATFORM_DIRS = 1
 .PHONY: help setup book check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
 	reproduce scoreboard repository publish-check clean
 
-# The tests that need the book's tools, and not only what a user of smelib installs.
-BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_colab.py tests/test_pages.py \
-	tests/test_publish_check.py tests/test_repository.py
+# The tests that open the rendered book, and those that need more than what a user of smelib installs.
+PAGE_TESTS := tests/test_front_page.py tests/test_pages.py tests/test_playground.py
+BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_colab.py tests/test_front_page.py \
+	tests/test_pages.py tests/test_playground.py tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds
@@ -38,18 +39,18 @@ check: $(STAMP) ## before each commit: lint and the quick unit tests (at most th
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "== unit tests, without the slow ones"
-	@$(BIN)/python -m pytest tests -m "not slow" --ignore tests/test_pages.py
+	@$(BIN)/python -m pytest tests -m "not slow" $(PAGE_TESTS:%=--ignore=%)
 
 test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "== unit tests"
-	@$(BIN)/python -m pytest tests --ignore tests/test_pages.py
+	@$(BIN)/python -m pytest tests $(PAGE_TESTS:%=--ignore=%)
 	@echo "== notebooks, executed and compared with their stored outputs"
 	@$(BIN)/python -m pytest --nbval-lax --nbval-current-env notebooks
 	@$(MAKE) --no-print-directory book
 	@echo "== the rendered pages, in a browser"
-	@$(BIN)/python -m pytest tests/test_pages.py -rs
+	@$(BIN)/python -m pytest $(PAGE_TESTS) -rs
 	@echo "== done: all tests passed"
 
 golden: $(STAMP) ## store the golden numbers anew, after raising RESULTS_VERSION
@@ -67,8 +68,9 @@ lower-bounds: ## the kernel's unit tests on the oldest versions that pyproject.t
 		--constraint $(LOWER)/constraints.txt "pytest>=8" --editable .
 	@$(LOWER)/bin/python -m pytest tests -m "not slow" $(BOOK_TESTS:%=--ignore=%)
 
-notebooks: $(STAMP) ## execute every notebook in order and store its outputs
+notebooks: $(STAMP) ## execute every notebook in order, film the attacks of the front page, store both
 	@$(BIN)/python book/execute.py
+	@$(BIN)/python book/films.py
 
 lab: $(STAMP) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks

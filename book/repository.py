@@ -40,6 +40,11 @@ def chapters(root: Path) -> list[Path]:
     return [path for path in notebooks(root) if number(path)]
 
 
+def question(path: Path) -> str:
+    """What a notebook asks: its title."""
+    return nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].lstrip("# ")
+
+
 def colab(root: Path, path: Path) -> str:
     """The address that opens a notebook on Colab."""
     branch = yaml.safe_load((root / "_config.yml").read_text())["repository"]["branch"]
@@ -52,9 +57,9 @@ def table(root: Path) -> str:
     """The README's list of notebooks, each with its link to Colab."""
     lines = ["| | question | run it |", "|---|---|---|"]
     for path in notebooks(root):
-        title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].lstrip("# ")
         name = path.relative_to(root).as_posix()
-        lines.append(f"| {number(path) or ''} | [{title}]({name}) | [Colab]({colab(root, path)}) |")
+        link = f"[{question(path)}]({name})"
+        lines.append(f"| {number(path) or ''} | {link} | [Colab]({colab(root, path)}) |")
     return "\n".join(lines)
 
 

@@ -53,7 +53,7 @@ ROOMS = (
     Room("attacks", "an objective and a recipe make an attack", student=True),
     Room("metrics", "PSNR and SSIM: where the truth is met", student=True),
     Room("theory", "gradient flow, paths, the theorems' bounds"),
-    Room("viz", "figures, player, quiz", "matplotlib; the notebook's display"),
+    Room("viz", "figures, filmstrip, quiz", "matplotlib; the notebook's display"),
     Room(
         "reproduce",
         "the paper's tables and claims as jobs, and the scoreboard",

@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+
+from smelib.viz.film import script
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -56,6 +59,24 @@ def test_every_figure_has_a_caption_and_alt_text(path: Path) -> None:
             shown = cell.metadata.get("mystnb", {})
             assert shown.get("figure", {}).get("caption"), cell.source[:80]
             assert len(shown.get("image", {}).get("alt", "")) > 30, cell.source[:80]
+
+
+def stored_films() -> list[tuple[str, str]]:
+    """Every filmstrip that a page shows, with the page's name."""
+    found = [(p.name, p.read_text("utf-8")) for p in (ROOT / "book/front").glob("film-*.html")]
+    for path in NOTEBOOKS:
+        outputs = [output for cell in code_cells(path) for output in cell.outputs]
+        shown = [output.get("data", {}).get("text/html", "") for output in outputs]
+        found += [(path.name, html) for html in shown if 'class="smelib-film"' in html]
+    return found
+
+
+def test_stored_films_have_the_present_script() -> None:
+    films = stored_films()
+    assert len(films) >= 4
+    for name, html in films:
+        assert escape(script()) in html, f"{name}: run `python book/films.py --shell`"
+        assert len(html) <= 600_000
 
 
 def test_every_notebook_is_in_the_table_of_contents() -> None:

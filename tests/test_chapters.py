@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from html import escape, unescape
 from pathlib import Path
 
 import nbformat
@@ -75,15 +75,30 @@ def section(notebook: NotebookNode, name: str) -> str:
     return next((p for p in pieces if p.startswith(name)), "")
 
 
+QUESTION = re.compile(r"<p><b>\d+\.</b> (.*?)</p>((?:<details.*?</details>)*)", re.DOTALL)
+ANSWER = re.compile(r'<summary>(.*?)</summary><p class="(right|wrong)">(.*?)</p>', re.DOTALL)
+
+
 def quizzes(notebook: NotebookNode) -> list[tuple[NotebookNode, list[dict]]]:
     """Cells that show a quiz, each with the questions in its stored output."""
     found = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            script = output.get("data", {}).get("application/javascript", "")
-            if start := re.match(r"\s*var questions\w+ *= *", script):
-                found.append((cell, json.JSONDecoder().raw_decode(script, start.end())[0]))
+            page = output.get("data", {}).get("text/html", "")
+            if 'class="smelib-quiz"' in page:
+                found.append((cell, [asked(*m.groups()) for m in QUESTION.finditer(page)]))
     return found
+
+
+def asked(question: str, answers: str) -> dict:
+    """One question of a quiz, read back from its HTML."""
+    return {
+        "question": unescape(question),
+        "answers": [
+            {"answer": unescape(a), "correct": kind == "right", "feedback": unescape(why)}
+            for a, kind, why in ANSWER.findall(answers)
+        ],
+    }
 
 
 Complaints = Iterator[str]
@@ -219,10 +234,14 @@ def requiz(change: Callable[[list[dict]], object]) -> Callable[[NotebookNode], N
     def rewrite(notebook: NotebookNode) -> None:
         cell, questions = quizzes(notebook)[0]
         change(questions)
-        for output in cell.outputs:
-            if "application/javascript" in output.data:
-                script = f"var questionsX={json.dumps(questions)};"
-                output.data["application/javascript"] = script
+        shown = ""
+        for i, q in enumerate(questions, 1):
+            shown += f"<p><b>{i}.</b> {escape(q['question'])}</p>"
+            for a in q["answers"]:
+                kind, why = "right" if a["correct"] else "wrong", escape(a.get("feedback", ""))
+                shown += f"<details><summary>{escape(a['answer'])}</summary>"
+                shown += f'<p class="{kind}">{why}</p></details>'
+        cell.outputs[0].data["text/html"] = f'<div class="smelib-quiz">{shown}</div>'
 
     return rewrite
 

@@ -88,14 +88,6 @@ def test_recover_lists_the_labels() -> None:
     assert labels.recover(network, update).tolist() == held.labels.tolist()
 
 
-def test_player_is_plain_html() -> None:
-    frames = torch.rand(3, 4, 1, 8, 8)
-    html = viz.play(frames, [0, 5, 9])._repr_html_()
-    assert html.count("<img") == html.count("alt=") == 3
-    assert "step 9" in html
-    assert "http" not in html.replace("data:image/png;base64", "")
-
-
 def test_compare_draws_a_row_per_reconstruction() -> None:
     images = smelib.data.client("mnist", 3).images
     figure = viz.compare(images, {"IG": images.flip(0), "SME": images}, title="Both match")

@@ -1,53 +1,26 @@
-"""The rendered book in a real browser: offline, no sideways scrolling, mathematics set."""
+"""The rendered book in a real browser: offline, silent, no sideways scrolling, mathematics set."""
 
 from __future__ import annotations
 
-import functools
-import http.server
-import shutil
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
+from chromium import HTML, NO_BOOK, address, browser  # noqa: F401
 
-ROOT = Path(__file__).resolve().parents[1]
-HTML = ROOT / "_build" / "html"
-CHROMIUM = shutil.which("chromium")
+pytestmark = NO_BOOK
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine"),
-    pytest.mark.skipif(not (HTML / "index.html").is_file(), reason="no book: run `make book`"),
-]
+# What the theme tells every page's console of its own accord; no fault and not ours.
+CHATTER = ("[PST]: ", "[togglebutton]: ")
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """The book on a local port, as a reader's server would show it."""
-    handler = functools.partial(_Quiet, directory=str(HTML))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with playwright.sync_playwright() as p:
-        running = p.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield running
-        running.close()
+def listen(page: object) -> list[str]:
+    """Everything that a page says on its console from now on, faults included."""
+    said: list[str] = []
+    page.on("console", lambda m: m.text.startswith(CHATTER) or said.append(f"{m.type}: {m.text}"))
+    page.on("pageerror", lambda fault: said.append(str(fault)))
+    return said
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_pages_are_offline_and_fit(browser: object, address: str, width: int) -> None:
+def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: int) -> None:  # noqa: F811
     names = [p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")]
     names = [n for n in names if n.startswith(("book/", "notebooks/"))]
     assert names
@@ -60,11 +33,13 @@ def test_pages_are_offline_and_fit(browser: object, address: str, width: int) ->
         "request",
         lambda r: None if r.url.startswith((address, "data:", "blob:")) else foreign.append(r.url),
     )
+    said = listen(page)
     for name in names:
         page.goto(f"{address}/{name}")
         page.wait_for_load_state("networkidle")
         assert not thrown, f"{name}: its scripts say {thrown[0]}"
         assert not foreign, f"{name} loads {foreign[:3]} from elsewhere"
+        assert not said, f"{name} says {said[:3]}"
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{name} is {wide} pixels wide in a window of {width}"
         if page.locator("span.math, div.math").count():
@@ -72,14 +47,47 @@ def test_pages_are_offline_and_fit(browser: object, address: str, width: int) ->
     page.close()
 
 
-def test_the_player_moves(browser: object, address: str) -> None:
-    page = browser.new_page()
+SET = """() => {
+  const shown = [...document.querySelectorAll("div.cell pre")].filter((pre) => pre.offsetParent);
+  const long = [...document.querySelectorAll(".bd-article section > p")].filter(
+    (p) => p.innerText.length > 300 && !p.querySelector("mjx-container"));
+  return {
+    clipped: shown.filter((pre) => pre.scrollWidth > pre.clientWidth + 1).map((p) => p.innerText),
+    size: [...new Set([...document.querySelectorAll("div.cell_input pre")].map(
+      (pre) => getComputedStyle(pre).fontSize))],
+    lines: long.map((p) =>
+      p.innerText.length / Math.round(p.clientHeight / parseFloat(getComputedStyle(p).lineHeight))),
+  };
+}"""
+
+
+def test_text_has_seventy_characters_to_a_line_and_no_code_is_clipped(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    capsys: pytest.CaptureFixture,
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    lines: list[float] = []
+    for name in sorted(p.name for p in (HTML / "notebooks").glob("*.html")):
+        page.goto(f"{address}/notebooks/{name}")
+        page.wait_for_load_state("networkidle")
+        found = page.evaluate(SET)
+        assert not found["clipped"], f"{name} clips {found['clipped'][0][:200]}"
+        assert found["size"] == ["14px"], name
+        lines += found["lines"]
+    lines.sort()
+    middle = lines[len(lines) // 2]
+    with capsys.disabled():
+        print(f"\n{len(lines)} paragraphs: {middle:.0f} characters to a line in the middle")
+    assert 60 < middle < 72
+    page.close()
+
+
+def test_a_page_prints_light_and_unfolded(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_context(color_scheme="dark").new_page()
     page.goto(f"{address}/notebooks/01_what_the_server_sees.html")
-    player = page.locator("#ch1-player")
-    shown = player.locator("img:visible")
-    last = player.locator("img").last.get_attribute("data-step")
-    assert shown.get_attribute("data-step") == last != "0"
-    player.locator("input").fill("0")
-    assert shown.get_attribute("data-step") == "0"
-    assert player.locator("output").inner_text() == "step 0"
+    page.emulate_media(media="print")
+    assert page.locator("#ch1-film img").is_visible(), "the contact sheet"
+    assert page.get_by_text("All six fall below 18 dB").is_visible(), "a folded solution"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.close()

@@ -1,12 +1,11 @@
-"""Figures, the player and the quiz: what a reader of the static page gets to see."""
+"""Figures, the filmstrip and the quiz: what a reader of the static page gets to see."""
 
 from __future__ import annotations
 
 import base64
 import io
-import random
+import json
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,13 +14,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from chromium import CHROMIUM, browser  # noqa: F401
 from PIL import Image
 from torch import Tensor
 
 from smelib import viz
 from smelib.types import InputError
-
-CHROMIUM = shutil.which("chromium")
 
 
 def pictures(*shape: int, seed: int = 0) -> Tensor:
@@ -83,7 +81,7 @@ def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     assert mpl.rcParams == before
 
 
-# The player.
+# The filmstrip.
 
 
 class Elements(HTMLParser):
@@ -101,70 +99,177 @@ class Elements(HTMLParser):
         return [attributes for name, attributes in self.found if name == tag]
 
 
-def test_without_scripts_the_player_is_its_last_frame() -> None:
-    page = Elements(viz.play(pictures(3, 4, 1, 8, 8), [0, 5, 9], name="ch1")._repr_html_())
-    assert page.all("div")[0]["id"] == "ch1"
-    frames = page.all("img")
-    assert [f["data-step"] for f in frames] == ["0", "5", "9"]
-    assert ["hidden" in f for f in frames] == [True, True, False]
-    assert all(f["alt"] for f in frames)
-    (slider,) = page.all("input")
-    assert (slider["min"], slider["max"], slider["value"]) == ("0", "2", "2")
-    assert slider["aria-label"]
-    assert len(page.all("output")) == 1
+def carried(strip: viz.Filmstrip) -> dict:
+    """What a filmstrip's HTML hands to its script."""
+    (picture,) = Elements(strip._repr_html_()).all("img")
+    return json.loads(picture["data-film"])
 
 
-def test_the_player_loads_nothing_and_defines_nothing() -> None:
-    """No address, no script element, and styles for its own class only: two players can meet."""
-    html = viz.play(pictures(2, 1, 3, 4, 4), [0, 9])._repr_html_()
-    assert "//" not in re.sub(r'"data:image/png;base64,[^"]*"', "", html)
+def sheet(film: dict) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(film["sheet"].partition(",")[2]))))
+
+
+def a_strip(**changes: object) -> viz.Filmstrip:
+    given = {
+        "axis": "step",
+        "values": [0, 5, 9],
+        "images": {"IG": pictures(3, 4, 1, 8, 8), "SME": pictures(3, 4, 1, 8, 8, seed=1)},
+        "curves": {"PSNR in dB": {"IG": [6, 8, 10], "SME": ([0, 3, 9], [6.0, 9.0, 21.0])}},
+        "originals": pictures(4, 1, 8, 8, seed=2),
+        "title": "Legible",
+        **changes,
+    }
+    return viz.filmstrip(**given)
+
+
+def test_without_scripts_a_filmstrip_is_a_contact_sheet() -> None:
+    """One picture with a text, and the same picture where a page takes no HTML."""
+    strip = a_strip()
+    shown = strip._repr_mimebundle_()
+    (picture,) = Elements(shown["text/html"]).all("img")
+    assert picture["src"] == "data:image/png;base64," + shown["image/png"]
+    size = Image.open(io.BytesIO(base64.b64decode(shown["image/png"]))).size
+    assert min(size) > 300
+    for word in ("Legible", "4 pictures", "step 0 to 9", "IG 10", "SME 21"):
+        assert word in picture["alt"]
+    assert shown["text/plain"] == "Filmstrip: 3 frames, step 0 to 9"
+
+
+def test_a_filmstrip_loads_nothing_and_names_nothing() -> None:
+    """No address, no element with a name unless asked, no script that a sanitiser would show."""
+    html = a_strip()._repr_html_()
+    assert Elements(html).all("div") == [{"class": "smelib-film"}]
     assert "<script" not in html
-    style = html.partition("<style>")[2].partition("</style>")[0]
-    assert all(rule.strip().startswith(".smelib-player ") for rule in style.split("}")[:-1])
+    addresses = set(re.findall(r"https?://[^\s&\"]+", html))
+    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of SVG, which nobody loads"
+    assert "import" not in Elements(html).all("img")[0]["onload"]
 
 
-def test_a_frame_is_the_grid_of_its_images() -> None:
-    frames = pictures(2, 4, 3, 5, 5)
-    page = Elements(viz.play(frames, [0, 9])._repr_html_())
-    data = page.all("img")[1]["src"].partition(",")[2]
-    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
-    assert np.array_equal(shown, viz.grid(frames[1], zoom=2))
+def test_every_picture_is_on_the_sheet() -> None:
+    film = carried(a_strip(originals=None))
+    every = sheet(film)
+    assert every.shape == (6 * 8, 4 * 8)
+    second = viz.as_pixels(pictures(3, 4, 1, 8, 8, seed=1)[2, 3])
+    assert np.array_equal(every[5 * 8 : 6 * 8, 3 * 8 :], second)
 
 
-def test_a_name_cannot_break_the_page() -> None:
-    page = Elements(viz.play(pictures(1, 1, 1, 4, 4), [0], name='a"><b>')._repr_html_())
+def test_pictures_stand_under_their_originals() -> None:
+    originals = pictures(4, 1, 8, 8)
+    frames = torch.stack([torch.zeros_like(originals), originals.flip(0)])
+    film = carried(viz.filmstrip("step", [0, 9], frames, originals=originals))
+    every = sheet(film)
+    assert np.array_equal(every[8:16], every[16:24]), "the last frame, put in the originals' order"
+    swapped = torch.stack([originals, originals.flip(0)])
+    each = carried(viz.filmstrip("a", [0, 1], swapped, originals=originals, follow=False))
+    assert np.array_equal(sheet(each)[:8], sheet(each)[8:16])
+
+
+def test_curves_are_placed_on_the_axis() -> None:
+    film = carried(a_strip())
+    assert [frame["at"] for frame in film["frames"]] == [0, 556, 1000]
+    (panel,) = film["panels"]
+    ig, sme = panel["curves"]
+    assert [x for x, _ in sme["line"]] == [0, 333, 1000]
+    assert ig["texts"] == ["6", "8", "10"]
+    assert sme["texts"] == ["6", "13", "21"], "between its own positions a curve is read off"
+    assert sme["colour"] == viz.COLOURS["sme"]
+    assert film["frames"][1]["say"] == "PSNR in dB, IG 8, SME 13"
+
+
+def test_an_axis_may_be_logarithmic_or_have_names() -> None:
+    frames = pictures(3, 1, 1, 4, 4)
+    log = carried(viz.filmstrip("noise", [0.01, 0.1, 1], frames, log=True))
+    assert [frame["at"] for frame in log["frames"]] == [0, 500, 1000]
+    named = carried(
+        viz.filmstrip("labels", ["all", "two", "one"], frames, {"dB": {"SME": [3, 2, 1]}})
+    )
+    assert [frame["at"] for frame in named["frames"]] == [0, 500, 1000]
+    assert [text for _, text in named["ticks"]] == ["all", "two", "one"]
+
+
+def test_numbers_that_are_none_leave_a_gap() -> None:
+    film = carried(a_strip(curves={"dB": {"SME": [1.0, float("nan"), 3.0]}}))
+    assert len(film["panels"][0]["curves"][0]["line"]) == 2
+    with pytest.raises(InputError, match="no finite number"):
+        a_strip(curves={"dB": {"SME": [float("nan")] * 3}})
+
+
+def test_a_filmstrip_is_never_larger_than_its_limit() -> None:
+    """Noise does not compress: the sheet gives up quality, and says so when that is not enough."""
+    many = viz.filmstrip("step", range(40), pictures(40, 10, 3, 32, 32))
+    assert len(many._repr_html_()) <= 600_000
+    assert carried(many)["sheet"].startswith("data:image/jpeg")
+    few = viz.filmstrip("step", range(4), pictures(4, 10, 3, 32, 32))
+    assert carried(few)["sheet"].startswith("data:image/png"), "lossless where there is room"
+    with pytest.raises(InputError, match="fewer frames"):
+        viz.filmstrip("step", range(400), pictures(400, 20, 3, 32, 32))
+
+
+def test_a_name_or_a_title_cannot_break_the_page() -> None:
+    strip = a_strip(name='a"><b>', title="</script>\"'<b>&amp;")
+    page = Elements(strip._repr_html_())
     assert page.all("div")[0]["id"] == 'a"><b>'
     assert not page.all("b")
+    assert carried(strip)["title"] == "</script>\"'<b>&amp;"
 
 
-def test_a_player_without_frames_says_what_to_do() -> None:
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"values": [0, 5]}, "3 frames"),
+        ({"images": pictures(3, 4, 8, 8)}, r"\[K, N, C, H, W\]"),
+        ({"images": {"a": pictures(3, 4, 1, 8, 8), "b": pictures(3, 2, 1, 8, 8)}}, "one shape"),
+        ({"originals": pictures(3, 1, 8, 8)}, "do not stand beside"),
+        ({"start": 3}, "from 0 to 2"),
+        ({"curves": {"dB": {"SME": [1, 2]}}}, "2 heights for 3"),
+        ({"values": [0, 1, 2], "log": True}, "positive"),
+    ],
+)
+def test_a_filmstrip_that_cannot_be_says_why(changes: dict, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        a_strip(**changes)
+
+
+def test_a_film_of_an_attack_without_snapshots_says_what_to_do() -> None:
     for nothing in (None, torch.empty(0, 1, 1, 4, 4)):
         with pytest.raises(InputError, match="snapshots="):
             viz.play(nothing, [])
-    with pytest.raises(InputError, match="2 frames"):
-        viz.play(pictures(2, 1, 1, 4, 4), [0])
+    assert carried(viz.play(pictures(2, 1, 1, 4, 4), [0, 9]))["axis"] == "step"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_the_slider_shows_the_frame_of_its_step() -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
-    players = [
-        viz.play(pictures(3, 1, 1, 8, 8), [0, 5, 9], name=name)._repr_html_() for name in "ab"
-    ]
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        page.set_content("".join(players))
-        first, second = page.locator("#a"), page.locator("#b")
-        assert first.locator("img:visible").get_attribute("data-step") == "9"
-        first.locator("input").fill("1")
-        assert first.locator("img:visible").get_attribute("data-step") == "5"
-        assert first.locator("output").inner_text() == "step 5"
-        assert second.locator("img:visible").get_attribute("data-step") == "9"
-        browser.close()
+def test_two_films_on_a_page_do_not_meet(browser: object) -> None:  # noqa: F811
+    """Inserted as a notebook does, by innerHTML; and an insertion twice is one film."""
+    page = browser.new_page()
+    page.set_content("<body></body>")
+    films = a_strip(name="a")._repr_html_() + a_strip(name="b", start=2)._repr_html_()
+    page.evaluate("html => { document.body.innerHTML = html }", films)
+    first, second = page.locator("#a"), page.locator("#b")
+    assert first.locator("output").inner_text() == "step 0"
+    first.locator("input").fill("1")
+    assert first.locator("output").inner_text() == "step 5"
+    assert first.locator(".entry b").all_inner_texts() == ["8", "13"]
+    assert second.locator("output").inner_text() == "step 9"
+    assert not page.evaluate("'filmstrip' in window || 'nearest' in window")
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_on_paper_and_without_scripts_the_contact_sheet_shows(browser: object) -> None:  # noqa: F811
+    page = browser.new_page()
+    page.set_content(a_strip()._repr_html_())
+    page.locator(".film").wait_for()
+    assert not page.locator("img").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("img").is_visible()
+    assert not page.locator(".film").is_visible()
+    page.close()
+    still = browser.new_context(java_script_enabled=False).new_page()
+    still.set_content(a_strip()._repr_html_())
+    assert still.locator("img").is_visible()
+    still.close()
 
 
 # The quiz.
@@ -175,7 +280,6 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A shell that displays, as a notebook's kernel does."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    pytest.importorskip("jupyterquiz")
     shell.instance(history_length=0)
     yield
     shell.clear_instance()
@@ -185,16 +289,36 @@ def shown_by_the_quiz() -> str:
     from IPython.utils.capture import capture_output
 
     with capture_output() as shown:
-        viz.quiz("ch0", {"Why?": [("The longest of all.", "Yes."), ("Chance.", "Think.")]})
-    return "".join(str(part.data) for part in shown.outputs)
+        viz.quiz("ch0", {"Why <b>?": [("The longest of all.", "Yes."), ("Chance.", "Think.")]})
+    (part,) = shown.outputs
+    return part.data["text/html"]
 
 
-def test_a_quiz_is_the_same_every_time_and_leaves_the_generator_alone(notebook: None) -> None:
-    random.seed(7)
-    state = random.getstate()
-    first = shown_by_the_quiz()
-    assert random.getstate() == state
-    random.seed(8)
-    assert shown_by_the_quiz() == first
-    assert "cdn.jsdelivr.net" not in first, "a page loads nothing from elsewhere"
-    assert first.index("Chance.") < first.index("The longest of all."), "short answers first"
+def test_a_quiz_unfolds_and_needs_no_script(notebook: None) -> None:
+    html = shown_by_the_quiz()
+    page = Elements(html)
+    assert not page.all("script")
+    assert [d["name"] for d in page.all("details")] == ["ch0-1", "ch0-1"], "one open at a time"
+    assert html.index("Chance.") < html.index("The longest of all."), "short answers first"
+    assert [p.get("class") for p in page.all("p")] == [None, "wrong", "right"]
+    assert "Why &lt;b&gt;?" in html
+    assert "//" not in html, "a page loads nothing from elsewhere"
+    assert html == shown_by_the_quiz()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_a_quiz_works_by_keyboard_and_does_not_scroll_away(notebook: None, browser: object) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 600, "height": 400})
+    page.set_content(f"<div style='height: 2000px'></div>{shown_by_the_quiz()}")
+    page.locator("summary").first.focus()
+    before = page.evaluate("scrollY")
+    assert before > 1000
+    page.keyboard.press("Enter")
+    assert page.get_by_text("Think.").is_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert page.get_by_text("Yes.").is_visible()
+    assert not page.get_by_text("Think.").is_visible()
+    assert abs(page.evaluate("scrollY") - before) < 300
+    page.close()

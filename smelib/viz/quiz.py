@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
 
 
-def quiz(name: str, questions: dict[str, Sequence[tuple[str, str]]]) -> None:
-    """Show a self-check quiz that works on the static page and loads nothing from the network.
+def quiz(name: str, questions: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Show a self-check quiz that needs no script: an answer unfolds to the reason behind it.
 
     Each question has its answers with the reason why each is right or wrong; the first one is
-    right, and they are shown from short to long. `name` gives the quiz a fixed place on the page.
+    right, and they are shown from short to long. Of one question one answer is open at a time;
+    `name` tells the quiz from others on the page.
     """
-    from IPython.utils.capture import capture_output
-    from jupyterquiz import display_quiz
+    from IPython.display import HTML, display
 
-    made = []
-    for question, answers in questions.items():
-        options = [
-            {"answer": answer, "correct": i == 0, "feedback": why}
-            for i, (answer, why) in enumerate(answers)
-        ]
-        options.sort(key=lambda option: len(option["answer"]))
-        made.append({"question": question, "type": "multiple_choice", "answers": options})
-    state = random.getstate()
-    random.seed(name)  # jupyterquiz draws the element's name
-    try:
-        with capture_output() as shown:
-            display_quiz(made, shuffle_questions=False, shuffle_answers=False)
-    finally:
-        random.setstate(state)
-    for part in shown.outputs:  # the page brings its own MathJax
-        for kind, text in part.data.items():
-            part.data[kind] = text.replace(
-                "https://cdn.jsdelivr.net/npm/mathjax@3/es5/tex-svg.js", "data:text/javascript,"
-            )
-    shown.show()
+    style = files("smelib.viz").joinpath("quiz.css").read_text(encoding="utf-8")
+    parts = [
+        _question(f"{name}-{i}", i, question, answers)
+        for i, (question, answers) in enumerate(questions.items(), 1)
+    ]
+    display(HTML(f'<div class="smelib-quiz"><style>{style}</style>{"".join(parts)}</div>'))
+
+
+def _question(group: str, i: int, question: str, answers: Sequence[tuple[str, str]]) -> str:
+    right = answers[0][0]
+    lines = [
+        f'<details name="{escape(group)}"><summary>{escape(answer)}</summary>'
+        f'<p class="{"right" if answer == right else "wrong"}">{escape(why)}</p></details>'
+        for answer, why in sorted(answers, key=lambda pair: len(pair[0]))
+    ]
+    return f"<p><b>{i}.</b> {escape(question)}</p>{''.join(lines)}"

@@ -1,0 +1,205 @@
+/* Chapter 5's playground: drag the start, stop the clock, slide along the segment. */
+import {
+  LOSSES, between, cosineAt, descent, flow, judge, parallel, update,
+} from "./flow.mjs";
+
+const FIRST = { loss: "bowl", conditioning: 7, turn: 0, x: 2, y: 2, time: 6, alpha: 0, rate: 0, noise: 0 };
+const STARTS = { bowl: [2, 2], convex: [2, 2], valley: [0, 0] };
+
+/** The state in an address's fragment, as `#play=loss:bowl,turn:30`; what is missing stays. */
+export function read(fragment) {
+  const state = { ...FIRST };
+  const text = new URLSearchParams(fragment.replace(/^#/, "")).get("play") ?? "";
+  for (const [key, value] of text.split(",").map((pair) => pair.split(":"))) {
+    if (key === "loss" && value in LOSSES) state.loss = value;
+    else if (key in FIRST && Number.isFinite(Number.parseFloat(value))) state[key] = Number(value);
+  }
+  return state;
+}
+
+/** The fragment of a state: only what differs from the first. */
+export function write(state) {
+  const pairs = Object.entries(state).filter(([key, value]) => FIRST[key] !== value);
+  return pairs.length ? `#play=${pairs.map(([k, v]) => `${k}:${typeof v === "number" ? +v.toFixed(3) : v}`).join(",")}` : "";
+}
+
+/** Level lines of a loss, as pixels of one colour. */
+function contours(land, width, height, [r, g, b]) {
+  const [left, right, bottom, top] = land.box;
+  const image = new ImageData(width, height);
+  const level = new Int16Array(width * height);
+  let least = Infinity;
+  const values = new Float64Array(width * height);
+  for (let j = 0; j < height; j += 1) {
+    for (let i = 0; i < width; i += 1) {
+      const value = land.loss([left + ((right - left) * i) / width, top - ((top - bottom) * j) / height]);
+      values[j * width + i] = value;
+      least = Math.min(least, value);
+    }
+  }
+  values.forEach((value, k) => {
+    level[k] = Math.floor(5 * Math.sqrt(value - least));
+  });
+  for (let k = width; k < level.length; k += 1) {
+    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) image.data.set([r, g, b, 120], 4 * k);
+  }
+  return image;
+}
+
+/** Bring a playground to life. */
+export function start(root) {
+  const part = (name) => root.querySelector(`[data-part="${name}"]`);
+  const [plane, graph] = [part("plane"), part("graph")];
+  const [pen, line] = [plane.getContext("2d"), graph.getContext("2d")];
+  const state = read(location.hash);
+  const sliders = ["conditioning", "turn", "time", "alpha", "rate", "noise"];
+  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  let [wanted, ground, drawnFor] = [false, null, ""];
+
+  const place = (land, [x, y], w = plane.width, h = plane.height) => {
+    const [left, right, bottom, top] = land.box;
+    return [(w * (x - left)) / (right - left), (h * (top - y)) / (top - bottom)];
+  };
+  const stroke = (points, style, width = 3, dash = []) => {
+    pen.beginPath();
+    points.forEach(([x, y], i) => (i ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+    Object.assign(pen, { strokeStyle: style, lineWidth: width });
+    pen.setLineDash(dash);
+    pen.stroke();
+    pen.setLineDash([]);
+  };
+  const dot = (context, [x, y], fill, radius = 8) => {
+    context.beginPath();
+    context.arc(x, y, radius, 0, 2 * Math.PI);
+    Object.assign(context, { fillStyle: fill, strokeStyle: colour("--line"), lineWidth: 2 });
+    context.fill();
+    context.stroke();
+  };
+  const arrow = (foot, [dx, dy], style) => {
+    const size = Math.hypot(dx, dy) || 1;
+    const [ux, uy] = [(60 * dx) / size, (60 * dy) / size];
+    const tip = [foot[0] + ux, foot[1] + uy];
+    stroke([foot, tip], style, 4);
+    for (const side of [-1, 1]) {
+      stroke([tip, [tip[0] - 0.25 * ux + side * 0.15 * uy, tip[1] - 0.25 * uy - side * 0.15 * ux]], style, 4);
+    }
+  };
+
+  const drawPlane = (land, path, found) => {
+    const ink = colour("--line");
+    const key = [state.loss, state.conditioning, state.turn, ink].join();
+    if (key !== drawnFor) {
+      const channels = ink.match(/[\da-f]{2}/gi).map((two) => Number.parseInt(two, 16));
+      [ground, drawnFor] = [contours(land, plane.width, plane.height, channels), key];
+    }
+    pen.putImageData(ground, 0, 0);
+    stroke(path.map((w) => place(land, w)), colour("--ink"), state.rate ? 2 : 4);
+    if (state.rate) path.forEach((w) => dot(pen, place(land, w), colour("--ink"), 3));
+    stroke([path[0], path[path.length - 1]].map((w) => place(land, w)), colour("--sees"), 3, [10, 7]);
+    for (const alpha of found) dot(pen, place(land, between(path, alpha)), "#e69f00", 9);
+    const here = between(path, state.alpha);
+    const [gx, gy] = land.gradient(here);
+    arrow(place(land, here), [-gx, gy], "#d55e00");
+    dot(pen, place(land, path[0]), colour("--sees"), 11);
+    dot(pen, place(land, path[path.length - 1]), "#ffffff", 7);
+  };
+  const drawGraph = (land, path, found) => {
+    const at = (alpha, value) => [graph.width * (0.02 + 0.96 * alpha), graph.height * (0.5 - 0.44 * value)];
+    line.clearRect(0, 0, graph.width, graph.height);
+    const run = (points, style, width) => {
+      line.beginPath();
+      points.forEach(([x, y], i) => (i ? line.lineTo(x, y) : line.moveTo(x, y)));
+      Object.assign(line, { strokeStyle: style, lineWidth: width });
+      line.stroke();
+    };
+    for (const value of [-1, 0, 1]) run([at(0, value), at(1, value)], `${colour("--line")}55`, 1);
+    const alphas = Array.from({ length: 201 }, (_, i) => i / 200);
+    run(alphas.map((a) => at(a, cosineAt(land.gradient, path, a))), colour("--sees"), 4);
+    run([at(state.alpha, -1.1), at(state.alpha, 1.1)], colour("--line"), 2);
+    for (const a of found) dot(line, at(a, cosineAt(land.gradient, path, a)), "#e69f00", 8);
+    dot(line, at(state.alpha, cosineAt(land.gradient, path, state.alpha)), "#d55e00", 7);
+  };
+
+  const draw = () => {
+    wanted = false;
+    const land = LOSSES[state.loss](state);
+    const from = [state.x, state.y];
+    const path = state.rate
+      ? descent(land.gradient, from, state.time, state.rate, state.noise)
+      : flow(land.gradient, from, state.time);
+    const length = Math.hypot(...update(path));
+    const moved = length > 1e-9 && length < 1000;
+    const found = moved ? parallel(land.gradient, path) : [];
+    drawPlane(land, path, found);
+    drawGraph(land, path, found);
+    const value = cosineAt(land.gradient, path, state.alpha);
+    const texts = {
+      conditioning: `${state.conditioning}`,
+      turn: `${state.turn}°`,
+      time: state.time.toFixed(1),
+      alpha: `${state.alpha.toFixed(2)}${moved ? `, cosine ${value.toFixed(3)}` : ""}`,
+      rate: state.rate ? `${state.rate.toFixed(2)}, ${path.length - 1} steps` : "0, a flow",
+      noise: state.noise.toFixed(2),
+    };
+    for (const name of sliders) {
+      part(name).value = state[name];
+      part(`${name}-text`).textContent = texts[name];
+      part(name).setAttribute("aria-valuetext", texts[name]);
+    }
+    part("loss").value = state.loss;
+    part("conditioning").disabled = state.loss !== "bowl";
+    part("turn").disabled = state.loss === "valley";
+    part("noise").disabled = !state.rate;
+    part("sentence").textContent = judge(land, path, !state.rate);
+    plane.setAttribute("aria-label", `The plane; start at ${state.x.toFixed(1)}, ${state.y.toFixed(1)}. Arrow keys move it.`);
+    history.replaceState(null, "", write(state) || location.pathname + location.search);
+  };
+  const renew = (changes) => {
+    Object.assign(state, changes);
+    if (!wanted) requestAnimationFrame(draw);
+    wanted = true;
+  };
+
+  const hold = (canvas, act) => {
+    const shares = (event) => {
+      const box = canvas.getBoundingClientRect();
+      act((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+    };
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      shares(event);
+    });
+    canvas.addEventListener("pointermove", (event) => event.buttons && shares(event));
+  };
+  const within = (value, low, high) => Math.min(high, Math.max(low, value));
+  const move = (x, y) => {
+    const [left, right, bottom, top] = LOSSES[state.loss](state).box;
+    renew({ x: within(x, left, right), y: within(y, bottom, top) });
+  };
+  hold(plane, (a, b) => {
+    const [left, right, bottom, top] = LOSSES[state.loss](state).box;
+    move(left + a * (right - left), top - b * (top - bottom));
+  });
+  hold(graph, (a) => renew({ alpha: within((a - 0.02) / 0.96, 0, 1) }));
+  const MOVES = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
+  plane.addEventListener("keydown", (event) => {
+    const step = MOVES[event.key];
+    if (!step) return;
+    event.preventDefault();
+    move(state.x + step[0], state.y + step[1]);
+  });
+  for (const name of sliders) {
+    part(name).addEventListener("input", () => renew({ [name]: Number(part(name).value) }));
+  }
+  part("loss").addEventListener("change", () => {
+    const [x, y] = STARTS[part("loss").value];
+    renew({ loss: part("loss").value, x, y });
+  });
+  new MutationObserver(() => renew({})).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  draw();
+  root.dataset.ready = "yes";
+}
+
+if (typeof document !== "undefined") {
+  for (const root of document.querySelectorAll(".play")) start(root);
+}
