@@ -35,6 +35,7 @@ from smelib import params as P
 from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
 from smelib.federated import batches, gradient, local_path, local_update
+from smelib.presets import DLFASettings
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.plan import Row
 from smelib.solver import Options
@@ -141,6 +142,16 @@ def handed(what: str, model, client, update, row: Row, seed: int) -> ExitStack:
     return stack
 
 
+def rebalanced(update, protocol) -> DLFASettings:
+    """The authors' settings with the matching term in units of the update, as in chapter 8."""
+    omega = objectives.layer_weights(update.before)
+    sent = P.scale(P.sub(update.before, update.after), 1 / protocol.lr)
+    size = float(sum(w * sent[k].square().sum() for k, w in omega.items()))
+    factor = 1000 * protocol.steps(update.samples) / size
+    how = presets.DLFA_SETTINGS["femnist"]
+    return replace(how, lr=1.0, decay=0.9**0.25, factor=(factor, factor))
+
+
 def attack(name: str, model, client, update, row: Row, seed: int, options: dict) -> object:
     """The attack behind a method's name."""
     who, knows = (model, update, client.labels), {"protocol": row.protocol()}
@@ -162,6 +173,9 @@ def attack(name: str, model, client, update, row: Row, seed: int, options: dict)
         return attacks.retrace(*who, **knows, nodes=nodes, every=1, **options)
     if name == "dlfa":
         return attacks.dlfa(*who, row.protocol(), **options)
+    if name == "dlfa, rebalanced":
+        how = rebalanced(update, row.protocol())
+        return attacks.dlfa(*who, row.protocol(), settings=how, **options)
     return surrogate(name, *who, **options)
 
 
@@ -233,7 +247,8 @@ def plan(part: str, clients: int, steps: int, first: int = 0) -> Iterator[tuple]
     elif part == "dlfa":
         for row in ("femnist E10 N10", "femnist E20 N10"):
             names = ["retrace", "known protocol", "dlfa"]
-            given = {"dlfa": {} if steps == 200 else {"steps": steps}}
+            names += ["dlfa, rebalanced"] if "E10" in row else []
+            given = dict.fromkeys(names[2:], {} if steps == 200 else {"steps": steps})
             yield from cell(row, "torch", names, min(5, clients), given)
     elif part == "cost":
         for epochs in (1, 5, 10, 20, 50, 100):
