@@ -497,3 +497,16 @@ def test_a_network_without_the_needed_derivative_is_named() -> None:
         smelib.models.check_derivatives(wrap(Rounded(), (1, 6, 6), 4))
     for name in smelib.models.NETWORKS:
         smelib.models.check_derivatives(smelib.models.build(name, (1, 28, 28), 10))
+
+
+def test_mixed_initialisations_take_one_half_each() -> None:
+    """LeCun's scale with PyTorch's bias, and the reverse: what tells the two apart."""
+    names = ("torch", "lecun", "lecun_scale", "zero_bias")
+    torchs, lecuns, scaled, bare = (
+        smelib.models.cnn((1, 28, 28), 10, init=name, seed=3).params() for name in names
+    )
+    for key in torchs:
+        bias = key.endswith("bias")
+        assert torch.equal(scaled[key], (torchs if bias else lecuns)[key])
+        assert torch.equal(bare[key], (lecuns if bias else torchs)[key])
+        assert not torch.equal(torchs[key], lecuns[key])

@@ -81,7 +81,9 @@ def add_options(a: argparse.ArgumentParser) -> None:
     a.add_argument("--samples", type=int, default=10, help="the client's images N (10)")
     a.add_argument("--batch-size", type=int, help="local batch size B (all samples)")
     a.add_argument("--lr", type=number, default=0.004, help="local learning rate (0.004)")
-    a.add_argument("--init", default="torch", help="initial weights: torch or lecun")
+    a.add_argument(
+        "--init", default="torch", help="initial weights: torch, lecun, lecun_scale or zero_bias"
+    )
     a.add_argument("--labels", default="known", help="known, recovered, or a list like 3,1,4")
     a.add_argument("--distinct-labels", action="store_true", help="at most one image per class")
     a.add_argument("--data-root", help="folder with femnist.npz, LEAF's JSON, or archives")

@@ -1,4 +1,4 @@
-"""The paper's networks, with PyTorch's or LeCun's initial weights."""
+"""The paper's networks, with PyTorch's or LeCun's initial weights, or the scale of one alone."""
 
 from __future__ import annotations
 
@@ -19,19 +19,35 @@ def _torch_init(body: nn.Module) -> None:
     """PyTorch's default: uniform, standard deviation $1/\\sqrt{3 \\cdot \\text{fan-in}}$."""
 
 
-def _lecun_init(body: nn.Module) -> None:
-    """JAX's default: truncated normal, standard deviation $1/\\sqrt{\\text{fan-in}}$, zero bias."""
+def _lecun_scale(body: nn.Module) -> None:
+    """LeCun's weights: truncated normal, standard deviation $1/\\sqrt{\\text{fan-in}}$."""
     for module in body.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
             fan_in = module.weight[0].numel()
             # 0.8796 is the standard deviation of a unit normal cut at two standard deviations.
             std = 1 / math.sqrt(fan_in) / 0.87962566103423978
             nn.init.trunc_normal_(module.weight, std=std, a=-2 * std, b=2 * std)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
 
 
-INITS = {"torch": _torch_init, "lecun": _lecun_init}
+def _zero_bias(body: nn.Module) -> None:
+    """No bias, at PyTorch's scale."""
+    for module in body.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def _lecun_init(body: nn.Module) -> None:
+    """JAX's default: LeCun's scale and zero bias."""
+    _lecun_scale(body)
+    _zero_bias(body)
+
+
+INITS = {
+    "torch": _torch_init,
+    "lecun": _lecun_init,
+    "lecun_scale": _lecun_scale,
+    "zero_bias": _zero_bias,
+}
 
 
 def _build(
