@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +17,20 @@ from smelib.types import Protocol, Update
 SEEDS = range(5)
 
 
-class Scene(NamedTuple):
+@dataclass
+class Scene:
     """A client with its network, how it trains, and what it sends."""
 
     model: Network
     client: Client
     protocol: Protocol
-    update: Update
     draw: torch.Generator
+    seed: int
+
+    @cached_property
+    def update(self) -> Update:
+        """Made when it is asked for: not every check needs one."""
+        return federated.local_update(self.model, self.client, self.protocol, seed=self.seed)
 
 
 def normal(draw: torch.Generator, *shape: int) -> Tensor:
@@ -79,8 +87,7 @@ def scene(
     labels = torch.randint(classes, (n,), generator=draw)
     client = Client(uniform(draw, n, *shape), labels, classes, "noise")
     protocol = Protocol(epochs, min(n, 2), lr)
-    update = federated.local_update(model, client, protocol, seed=seed)
-    return Scene(model, client, protocol, update, draw)
+    return Scene(model, client, protocol, draw, seed)
 
 
 def dummies(s: Scene) -> Tensor:
