@@ -53,6 +53,17 @@ def test_a_typical_mistake_is_named(name: str, mistake: engine.Mistake, capsys) 
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("name", NAMES)
+def test_other_cases_tell_the_same_mistakes(name: str, seed: int) -> None:
+    check = getattr(checks, name).check
+    assert "agrees with smelib" in check.run(check.reference, seed)
+    for mistake in check.mistakes:
+        with pytest.raises(checks.NotYet, match=re.escape(mistake.says)):
+            check.run(mistake.does, seed)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_at_least_three_mistakes_each_and_every_sentence_is_one(name: str) -> None:
     said = [mistake.says for mistake in getattr(checks, name).check.mistakes]
@@ -76,7 +87,7 @@ def test_a_stub_is_told_what_to_write(name: str, stub: Callable) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_docstring_has_the_signature_and_the_task(name: str) -> None:
     check = getattr(checks, name)
-    assert check.__doc__.startswith(f"Check your `{check.check.signature}`.")
+    assert check.__doc__.startswith(f"Check your `{check.check.signature}`: ")
     assert check.__name__ == name
 
 
@@ -278,7 +289,7 @@ def test_the_right_value_without_its_gradient_is_refused(name: str) -> None:
         return engine.mapped(lambda v: v.detach(), check.reference(*args))
 
     def disguised(*args):
-        case = dict(zip(check.cases()[0], args, strict=True))
+        case = dict(zip(check.cases(0)[0], args, strict=True))
         leaves = [v for s in check.slopes for v in engine.tensors(case[s])]
         nothing = sum(0 * v.sum() for v in leaves)
         return engine.mapped(lambda v: v + nothing, detached(*args))
@@ -349,7 +360,7 @@ def test_a_check_leaves_random_streams_and_settings_alone(name: str) -> None:
 
 def test_the_cases_are_the_same_every_time() -> None:
     for name in NAMES:
-        first, again = (getattr(checks, name).check.cases() for _ in range(2))
+        first, again = (getattr(checks, name).check.cases(0) for _ in range(2))
         assert all(not engine.overwritten(a, b) for a, b in zip(first, again, strict=True)), name
 
 
@@ -368,9 +379,25 @@ def test_the_counts_before_rounding_are_those_of_the_kernel() -> None:
         assert torch.equal(rounded, labels.counts(s.model, s.update, s.protocol, dummies=64))
 
 
+def test_one_image_falls_out_of_the_division_whole() -> None:
+    """`divide` has no function in the kernel: the truth is the client's own image."""
+    for number in range(3):
+        s = checks.cases.scene(number, kind="linear", samples=1)
+        s.protocol = smelib.Protocol(1, 1, 0.3)
+        found = checks.divide.check.reference(s.model, s.update)
+        assert len(found) >= 2
+        assert torch.allclose(found, s.client.images.expand_as(found))
+
+
+def test_another_seed_has_other_cases() -> None:
+    for name in NAMES:
+        one, two = (getattr(checks, name).check.cases(seed) for seed in (0, 1))
+        assert all(engine.overwritten(a, b) for a, b in zip(one, two, strict=True)), name
+
+
 def test_a_walk_s_gradients_are_its_moves() -> None:
     """The second list of `local_walk` is not the kernel's, but its path follows from it."""
-    for case in checks.local_walk.check.cases():
+    for case in checks.local_walk.check.cases(0):
         path, slopes = checks.local_walk.check.reference(**case)
         total = {k: case["lr"] * sum(g[k] for g in slopes) for k in path[0]}
         gap = P.sub(P.sub(path[0], path[-1]), total)

@@ -2,7 +2,7 @@
 
 `checks.sme_loss(sme_loss)` prints one line where your function is right, and raises `NotYet`, with
 one sentence that names the mistake where it knows it, where it is not. The docstring of a check has
-the signature that it expects.
+the signature that it expects. Another `seed` tries other cases.
 """
 
 from smelib.checks.engine import NotYet

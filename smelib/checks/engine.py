@@ -200,7 +200,7 @@ class Check:
 
     signature: str
     reference: Callable
-    cases: Callable[[], list[dict[str, Any]]]
+    cases: Callable[[int], list[dict[str, Any]]]
     over: str
     slopes: tuple[str, ...] = ()
     mistakes: list[Mistake] = field(default_factory=list)
@@ -219,14 +219,14 @@ class Check:
 
         return register
 
-    def run(self, yours: Callable) -> str:
+    def run(self, yours: Callable, seed: int = 0) -> str:
         """The line for a function that is right; raises `NotYet` for any other."""
         if not callable(yours):
             name = self.signature.partition("(")[0]
             raise NotYet(f"hand over the function itself, as in checks.{name}({name}).")
         with undisturbed():
-            found = [self._tried(yours, case) for case in self.cases()]
-            cases = self.cases()  # anew, whatever your function did to the first ones
+            found = [self._tried(yours, case) for case in self.cases(seed)]
+            cases = self.cases(seed)  # anew, whatever your function did to the first ones
             right = [outcome(self.reference, case, self.slopes) for case in cases]
             for o, case in zip(found, cases, strict=True):
                 if name := overwritten(o.given, case):
@@ -356,7 +356,7 @@ def _comparison(cases: list, values: list, true: list, over: str) -> str:
 
 def piece(
     signature: str,
-    cases: Callable[[], list[dict[str, Any]]],
+    cases: Callable[[int], list[dict[str, Any]]],
     *,
     over: str,
     slopes: tuple[str, ...] = (),
@@ -370,15 +370,15 @@ def piece(
     def made(reference: Callable) -> Callable[[Callable], None]:
         check = Check(signature, reference, cases, over, slopes)
 
-        def public(yours: Callable) -> None:
+        def public(yours: Callable, *, seed: int = 0) -> None:
             try:
-                print(check.run(yours))
+                print(check.run(yours, seed))
             except NotYet as problem:
                 raise problem from None
 
         public.__name__ = public.__qualname__ = reference.__name__
         public.__module__ = reference.__module__
-        public.__doc__ = f"Check your `{signature}`.\n\n{inspect.getdoc(reference)}"
+        public.__doc__ = f"Check your `{signature}`: {inspect.getdoc(reference)}"
         public.check, public.mistake = check, check.mistake
         return public
 

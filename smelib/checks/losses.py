@@ -7,7 +7,7 @@ from torch import Tensor
 
 from smelib import objectives, priors
 from smelib import params as P
-from smelib.checks.cases import SEEDS, dummies, named, normal, scene
+from smelib.checks.cases import dummies, named, normal, numbers, scene
 from smelib.checks.engine import piece
 from smelib.federated import gradient
 from smelib.models import Network
@@ -16,8 +16,11 @@ from smelib.types import Params, Update
 NOW = torch.tensor(0)  # the step number, which these losses do not look at
 
 
-def _leaks() -> list[dict]:
-    scenes = [scene(s, kind="linear", samples=n) for s, n in enumerate((1, 1, 1, 2, 3))]
+def _leaks(seed: int) -> list[dict]:
+    scenes = [
+        scene(s, kind="linear", samples=n)
+        for s, n in zip(numbers(seed), (1, 1, 1, 2, 3), strict=True)
+    ]
     return [named(model=s.model, update=s.update) for s in scenes]
 
 
@@ -67,9 +70,9 @@ def _(model: Network, update: Update) -> Tensor:
     return model.denormalise((rows[alive] / db[alive, None]).view(-1, *model.shape))
 
 
-def _gradients() -> list[dict]:
+def _gradients(seed: int) -> list[dict]:
     found = []
-    for s in map(scene, SEEDS):
+    for s in map(scene, numbers(seed)):
         true = gradient(
             s.model, s.update.before, s.model.normalise(s.client.images), s.client.labels
         )
@@ -127,10 +130,10 @@ def _(model: Network, w0: Params, g: Params, images: Tensor, labels: Tensor) -> 
     return P.dot(gap, gap).detach()
 
 
-def _pairs() -> list[dict]:
+def _pairs(seed: int) -> list[dict]:
     """Lists of three layers of unlike sizes."""
     found = []
-    for s in map(scene, SEEDS):
+    for s in map(scene, numbers(seed)):
         u = [normal(s.draw, *shape) for shape in ((2, 3, 3), (5,), (4, 7))]
         v = [x + 10**k * normal(s.draw, *x.shape) for k, x in enumerate(u)]
         found.append(named(u=u, v=v))
@@ -176,8 +179,8 @@ def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
     return 1 - _dot(u, v)
 
 
-def _pictures() -> list[dict]:
-    scenes = [scene(s, channels=1 + 2 * (s % 2)) for s in SEEDS]
+def _pictures(seed: int) -> list[dict]:
+    scenes = [scene(s, channels=1 + 2 * (s % 2)) for s in numbers(seed)]
     return [named(z=dummies(s)) for s in scenes]
 
 
@@ -219,6 +222,11 @@ def _(z: Tensor) -> Tensor:
     return z.diff(dim=-1).abs().mean()
 
 
+@total_variation.mistake("you look down only: the columns' differences, across, are missing.")
+def _(z: Tensor) -> Tensor:
+    return z.diff(dim=-2).abs().mean()
+
+
 @total_variation.mistake("you forget the absolute value, so that ups and downs cancel.")
 def _(z: Tensor) -> Tensor:
     return sum(gap.mean() for gap in _jumps(z)) / 2
@@ -237,9 +245,9 @@ def _(z: Tensor) -> Tensor:
     return sum(gap.abs().mean() for gap in gaps if gap.numel()) / 2
 
 
-def _updates() -> list[dict]:
+def _updates(seed: int) -> list[dict]:
     found = []
-    for s in map(scene, SEEDS):
+    for s in map(scene, numbers(seed)):
         target = list(P.sub(s.update.before, s.update.after).values())
         given = {"w0": s.update.before, "target": target, "z": dummies(s)}
         found.append(named(model=s.model, **given, labels=s.client.labels, tv=0.1))
@@ -251,7 +259,9 @@ def _slope(model: Network, w0: Params, z: Tensor, labels: Tensor) -> list[Tensor
 
 
 @piece("ig_loss(model, w0, target, z, labels, tv)", _updates, over="updates", slopes=("z",))
-def ig_loss(model, w0, target, z, labels, tv):
+def ig_loss(
+    model: Network, w0: Params, target: list[Tensor], z: Tensor, labels: Tensor, tv: float
+) -> Tensor:
     """one minus the cosine of the target and the dummies' gradient at w0, plus tv times their TV.
 
     `target` is the list of the update's layers, and `z` is normalised.
@@ -294,6 +304,12 @@ def _(model, w0, target, z, labels, tv):
     return 2 - apart + tv * priors.total_variation(z)
 
 
+@ig_loss.mistake("yours has the cosine itself: the loss has one minus it.")
+def _(model, w0, target, z, labels, tv):
+    apart = angle.check.reference(target, _slope(model, w0, z, labels))
+    return 1 - apart + tv * priors.total_variation(z)
+
+
 @ig_loss.mistake("you compare by distance, as DLG does: IG compares directions, by the cosine.")
 def _(model, w0, target, z, labels, tv):
     slope = _slope(model, w0, z, labels)
@@ -301,8 +317,13 @@ def _(model, w0, target, z, labels, tv):
     return gap + tv * priors.total_variation(z)
 
 
-def _strays() -> list[dict]:
-    scenes = [scene(s, channels=1 + 2 * (s % 2)) for s in SEEDS]
+@ig_loss.mistake("your total variation is twice ours: take the mean of across and down.")
+def _(model, w0, target, z, labels, tv):
+    return ig_loss.check.reference(model, w0, target, z, labels, 2 * tv)
+
+
+def _strays(seed: int) -> list[dict]:
+    scenes = [scene(s, channels=1 + 2 * (s % 2)) for s in numbers(seed)]
     return [named(model=s.model, z=3 * dummies(s)) for s in scenes]
 
 
@@ -341,9 +362,9 @@ def _(model: Network, z: Tensor) -> Tensor:
     return z.clamp(*(bound[0] for bound in model.box(z)))
 
 
-def _places() -> list[dict]:
+def _places(seed: int) -> list[dict]:
     found = []
-    for s, place in zip(map(scene, SEEDS), (0.3, 0.8, 0.0, 1.0, 0.55), strict=True):
+    for s, place in zip(map(scene, numbers(seed)), (0.3, 0.8, 0.0, 1.0, 0.55), strict=True):
         alpha = torch.tensor(place, dtype=torch.float64)
         found.append(named(update=s.update, alpha=alpha))
     return found
@@ -382,9 +403,9 @@ def _(update: Update, alpha: Tensor) -> Params:
     return P.lerp(update.before, update.after, alpha.detach())
 
 
-def _segments() -> list[dict]:
+def _segments(seed: int) -> list[dict]:
     found = []
-    for s, place in zip(map(scene, SEEDS), (0.3, 0.8, 0.0, 1.0, 0.55), strict=True):
+    for s, place in zip(map(scene, numbers(seed)), (0.3, 0.8, 0.0, 1.0, 0.55), strict=True):
         alpha = torch.tensor(place, dtype=torch.float64)
         given = {"update": s.update, "labels": s.client.labels, "z": dummies(s), "alpha": alpha}
         found.append(named(model=s.model, **given, tv=0.1))
@@ -397,7 +418,9 @@ def _segments() -> list[dict]:
     over="updates",
     slopes=("z", "alpha"),
 )
-def sme_loss(model, update, labels, z, alpha, tv):
+def sme_loss(
+    model: Network, update: Update, labels: Tensor, z: Tensor, alpha: Tensor, tv: float
+) -> Tensor:
     """one minus the cosine of w0 - wT and the dummies' gradient at w0 + alpha (wT - w0), plus TV.
 
     `z` is normalised and `alpha` a tensor with one number; the answer can be differentiated by
@@ -449,3 +472,19 @@ def _(model, update, labels, z, alpha, tv):
 @sme_loss.mistake("your loss ignores alpha: take the gradient at the surrogate, not at w0.")
 def _(model, update, labels, z, alpha, tv):
     return _apart(model, update.before, update, labels, z) + tv * priors.total_variation(z)
+
+
+@sme_loss.mistake(
+    "your cosine has the wrong sign: the loss is one minus it, small where they agree."
+)
+def _(model, update, labels, z, alpha, tv):
+    weights = P.lerp(update.before, update.after, alpha)
+    return 1 - _apart(model, weights, update, labels, z) + tv * priors.total_variation(z)
+
+
+@sme_loss.mistake("you average the layers' cosines: all layers make one vector with one cosine.")
+def _(model, update, labels, z, alpha, tv):
+    slope = gradient(model, P.lerp(update.before, update.after, alpha), z, labels)
+    target = P.sub(update.before, update.after)
+    apart = torch.stack(_each(list(target.values()), list(slope.values()))).mean()
+    return apart + tv * priors.total_variation(z)

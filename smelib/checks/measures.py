@@ -11,7 +11,7 @@ from torch import Tensor
 
 from smelib import labels as kernel_labels
 from smelib import metrics, seeds, theory
-from smelib.checks.cases import SEEDS, named, normal, scene, uniform
+from smelib.checks.cases import named, normal, numbers, scene, uniform
 from smelib.checks.engine import piece
 from smelib.data import Client
 from smelib.models import Network
@@ -20,11 +20,11 @@ from smelib.types import Params, Protocol, Update
 Field = Callable[[np.ndarray], np.ndarray]
 
 
-def _ends() -> list[dict]:
+def _ends(seed: int) -> list[dict]:
     places = (0.0, 0.3, 0.8, 1.0, 0.55)
     return [
         named(model=s.model, client=s.client, start=s.update.before, end=s.update.after, alpha=a)
-        for s, a in zip(map(scene, SEEDS), places, strict=True)
+        for s, a in zip(map(scene, numbers(seed)), places, strict=True)
     ]
 
 
@@ -66,12 +66,10 @@ def _(model, client, start, end, alpha):
     return intrinsic_error.check.reference(model, raw, start, end, alpha)
 
 
-def _bowls() -> list[tuple[Field, np.ndarray, np.ndarray]]:
+def _bowls(seed: int) -> list[tuple[Field, np.ndarray, np.ndarray]]:
     """Convex bowls, turned at random, where a flow starts and ends; one parallel point in each."""
-    found, seed = [], 0
-    while len(found) < len(SEEDS):
-        draw = seeds.numpy_generator(seed, "checks")
-        seed += 1
+    found, draw = [], seeds.numpy_generator(seed, "checks")
+    while len(found) < len(numbers(seed)):
         q, _ = np.linalg.qr(draw.normal(size=(2, 2)))
         # exp(-A t) w0, with which a flow in a bowl ends
         curvature, w0, time = draw.uniform(0.2, 3.0, 2), draw.normal(size=2), draw.uniform(0.5, 2)
@@ -82,11 +80,11 @@ def _bowls() -> list[tuple[Field, np.ndarray, np.ndarray]]:
     return found
 
 
-def _on_segments() -> list[dict]:
+def _on_segments(seed: int) -> list[dict]:
     places = (0.0, 0.3, 0.8, 1.0, 0.55)
     return [
         named(gradient=g, w0=w0, end=end, alpha=a)
-        for (g, w0, end), a in zip(_bowls(), places, strict=True)
+        for (g, w0, end), a in zip(_bowls(seed), places, strict=True)
     ]
 
 
@@ -117,8 +115,8 @@ def _(gradient, w0, end, alpha):
     return float(d @ g / ((d @ d) * (g @ g)))
 
 
-def _in_bowls() -> list[dict]:
-    return [named(gradient=g, w0=w0, end=end) for g, w0, end in _bowls()]
+def _in_bowls(seed: int) -> list[dict]:
+    return [named(gradient=g, w0=w0, end=end) for g, w0, end in _bowls(seed)]
 
 
 @piece("my_root(gradient, w0, end)", _in_bowls, over="bowls")
@@ -164,14 +162,14 @@ def _(gradient, w0, end):
     return _zero(lambda a: theory.cross(w0 - end, gradient(w0 + a * (end - w0))), keep=False)
 
 
-def _stacks() -> list[dict]:
+def _stacks(seed: int) -> list[dict]:
     """Gradients of a walk: four directions, each weaker than the one before, and an offset."""
     found = []
-    for s in SEEDS:
-        draw = seeds.numpy_generator(s, "checks")
+    for k, number in enumerate(numbers(seed)):
+        draw = seeds.numpy_generator(number, "checks")
         sizes = np.array([4.0, 2.0, 1.0, 0.5])
         found.append(
-            named(M=draw.normal(size=(6 + s, 4)) * sizes @ draw.normal(size=(4, 30)) + 0.5)
+            named(M=draw.normal(size=(6 + k, 4)) * sizes @ draw.normal(size=(4, 30)) + 0.5)
         )
     return found
 
@@ -222,9 +220,9 @@ def _(stack):
     return theory.plane_ratios(stack @ stack.T) * np.linalg.norm(stack, axis=1)
 
 
-def _evidence() -> list[dict]:
+def _evidence(seed: int) -> list[dict]:
     found = []
-    for k in SEEDS:
+    for k in numbers(seed):
         s = scene(k, kind="linear", epochs=2 + k % 2)
         z = normal(s.draw, 32, *s.model.shape)
         fall = kernel_labels._fall(s.model, s.update)
@@ -288,13 +286,13 @@ def _(seen, protocol, layer):
     return _counted({**seen, "p": [seen["p"][0]] * 2}, protocol)
 
 
-def _fractions() -> list[dict]:
+def _fractions(seed: int) -> list[dict]:
     """Counts that are not whole, some of them negative."""
     found = []
-    for k in SEEDS:
-        draw = seeds.generator(k, "checks")
-        counts = 3 * uniform(draw, 6 + k) - 0.8
-        found.append(named(counts=counts, total=5 + 2 * k))
+    for k, number in enumerate(numbers(seed)):
+        draw = seeds.generator(number, "checks")
+        counts = 3 * uniform(draw, 16 + k) - 0.8
+        found.append(named(counts=counts, total=11 + 2 * k))
     return found
 
 
@@ -340,10 +338,10 @@ def _(counts, total):
     return down
 
 
-def _blurred() -> list[dict]:
+def _blurred(seed: int) -> list[dict]:
     found = []
-    for k in SEEDS:
-        draw = seeds.generator(k, "checks")
+    for k, number in enumerate(numbers(seed)):
+        draw = seeds.generator(number, "checks")
         true = uniform(draw, 1 + 2 * (k % 2), 5, 4)
         found.append(named(image=(true + 0.02 * 4**k * normal(draw, *true.shape)), original=true))
     return found
