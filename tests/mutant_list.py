@@ -1179,4 +1179,56 @@ MODULES = {
             Mutant("{20: 100, 50: 200}", "{20: 100, 50: 100}", "rows share clients"),
         ),
     ),
+    "checks": Module(
+        "smelib/checks/engine.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("CLOSE = 1e-5", "CLOSE = 1e-1", "small mistakes pass"),
+            Mutant("CLOSE = 1e-5", "CLOSE = 1e-30", "rounding fails"),
+            Mutant(
+                "max(worst.values()) > CLOSE:", 'worst[""] > CLOSE:', "gradients are not compared"
+            ),
+            Mutant(
+                "if max(self._errors(found, wrong).values()) < CLOSE:",
+                "if min(self._errors(found, wrong).values()) < CLOSE:",
+                "a mistake is named for its value alone",
+            ),
+            Mutant("t.detach().clone()", "t.detach()", "your function can change the cases"),
+            Mutant(
+                "cases = self.cases(seed)  #", "cases = [o.given for o in found]  #", "overwriting"
+            ),
+            Mutant(
+                "except NotImplementedError:", "except ZeroDivisionError:", "a stub is an error"
+            ),
+            Mutant("found.raw is None or ", "", "a stub that returns nothing is told its type"),
+            Mutant("        random.setstate(plain)\n", "", "Python's stream moves"),
+            Mutant("        np.random.set_state(legacy)\n", "", "NumPy's stream moves"),
+            Mutant("torch.random.fork_rng(devices=[]), ", "", "PyTorch's stream moves"),
+            Mutant("        torch.set_default_dtype(kind)\n", "", "the precision stays changed"),
+            Mutant("torch.enable_grad(), ", "", "under no_grad no gradient is found"),
+            Mutant(', torch.device("cpu"):', ":", "cases are drawn on another device"),
+            Mutant(
+                ".cos().view",
+                ".mul(0).add(1).view",
+                "a gradient of the plain sum",
+            ),
+            Mutant(
+                "isinstance(found, dict) and found.keys() == right.keys()",
+                "isinstance(found, dict)",
+                "names are not compared",
+            ),
+            Mutant("len(found) == len(right)", "True", "a shorter list passes"),
+            Mutant("sorted(thing, key=str)", "thing", "the order of names matters"),
+            Mutant("a.isfinite() & b.isfinite()", "a.isfinite() | b.isfinite()", "NaN is a number"),
+            Mutant("[v.shape for v in found] != [v.shape for v in right]", "False", "shapes"),
+            Mutant("lines[-1] - code.co_firstlineno + 1", "lines[-1]", "the line of the file"),
+            Mutant('return [f"NotYet: {self}"]', "return []", "the notebook shows nothing"),
+            Mutant("print(check.run(yours, seed))", "check.run(yours, seed)", "a silent success"),
+            Mutant(
+                "print(check.run(yours, seed))",
+                "print(check.run(yours))",
+                "one seed for all",
+            ),
+        ),
+    ),
 }

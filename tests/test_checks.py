@@ -197,6 +197,7 @@ def test_what_is_no_function_is_refused() -> None:
         refused("sme_loss", 3.0)
         == "hand over the function itself, as in checks.sme_loss(sme_loss)."
     )
+    assert refused("local_walk", []).endswith("checks.local_walk(walk).")
 
 
 def test_a_wrong_signature_is_shown_beside_the_right_one() -> None:
@@ -236,13 +237,38 @@ def test_an_exception_is_told_with_its_line() -> None:
             "yours is right on 0 of 5 batches",
         ),
         (
-            lambda z: checks.total_variation.check.reference(z) * (1 + 1e-4 * z.max()),
+            lambda z: checks.total_variation.check.reference(z) * (1 + 1e-4 * float(z.max())),
             "to 3 digits only",
         ),
     ],
 )
 def test_any_other_answer_gets_what_can_be_said_of_it(answer: Callable, said: str) -> None:
     assert said in refused("total_variation", answer)
+
+
+def test_a_gradient_in_single_precision_is_told_from_one_that_is_wrong() -> None:
+    def rounded(z):
+        right = checks.total_variation.check.reference(z)
+        return right + 1e-4 * (right - right.detach())
+
+    assert "to 3 digits only" in refused("total_variation", rounded)
+
+
+def test_answers_of_unlike_shapes_are_compared_too() -> None:
+    assert "on number" in refused("plane_ratios", lambda rows: np.abs(rows[:, 0]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_s_settings_do_not_matter(name: str) -> None:
+    check = getattr(checks, name).check
+    kind = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        assert "agrees" in check.run(check.reference)
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(kind)
 
 
 def test_a_wrong_form_is_shown_where_it_is() -> None:

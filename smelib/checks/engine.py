@@ -127,7 +127,9 @@ def difference(found: Any, right: Any, where: str = "your answer") -> str:
 
 
 def error(found: list[Tensor], right: list[Tensor]) -> float:
-    """The largest relative error; infinite where not the same entries are NaN or infinite."""
+    """The largest relative error; infinite where shapes differ, or other entries are not finite."""
+    if [v.shape for v in found] != [v.shape for v in right]:
+        return math.inf
     worst = 0.0
     for a, b in zip(found, right, strict=True):
         finite = a.isfinite() & b.isfinite()
@@ -148,7 +150,7 @@ def undisturbed() -> Iterator[None]:
     plain, legacy = random.getstate(), np.random.get_state()
     kind = torch.get_default_dtype()
     try:
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        with torch.random.fork_rng(devices=[]), torch.enable_grad(), torch.device("cpu"):
             yield
     finally:
         random.setstate(plain)
@@ -222,8 +224,8 @@ class Check:
     def run(self, yours: Callable, seed: int = 0) -> str:
         """The line for a function that is right; raises `NotYet` for any other."""
         if not callable(yours):
-            name = self.signature.partition("(")[0]
-            raise NotYet(f"hand over the function itself, as in checks.{name}({name}).")
+            name, own = self.reference.__name__, self.signature.partition("(")[0]
+            raise NotYet(f"hand over the function itself, as in checks.{name}({own}).")
         with undisturbed():
             found = [self._tried(yours, case) for case in self.cases(seed)]
             cases = self.cases(seed)  # anew, whatever your function did to the first ones
@@ -281,6 +283,11 @@ class Check:
         values, true = ([o.values for o in group] for group in (found, right))
         if any(bool(v.isnan().any()) for group in values for v in group):
             return "yours contains NaN: is something divided by zero?"
+        if max(worst.values()) < 1e-3:
+            return (
+                f"yours agrees to {digits(max(worst.values()), DIGITS)} digits only: compute in "
+                "the precision of what you are given, which is double."
+            )
         if worst[""] <= CLOSE:
             cut = [name for name in self.slopes if any(name in o.cut for o in found)]
             if cut:
@@ -294,18 +301,12 @@ class Check:
                 f"the value is right, but its gradient for {name} is not: is a part of it detached "
                 "on the way?"
             )
-        if worst[""] < 1e-3:
-            return (
-                f"yours agrees to {digits(worst[''], DIGITS)} digits only: compute in the "
-                "precision of what you are given, which is double."
-            )
         if len(cases) > 1 and all(error(v, values[0]) < CLOSE for v in values[1:]):
             return (
                 f"yours gives the same on all {len(cases)} {self.over}: it seems to read a "
                 "variable from outside instead of its arguments."
             )
-        factor = _factor(values, true)
-        if factor:
+        if factor := _factor(values, true):
             return (
                 f"yours is {factor:.4g} times what it should be, on all {len(cases)} {self.over}."
             )
