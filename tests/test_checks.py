@@ -184,6 +184,83 @@ def test_a_slip_in_the_chapter_s_function_is_named(name: str, swap: tuple, said:
     assert sentence in [m.says for m in getattr(checks, name).check.mistakes]
 
 
+# What the chapters have in the open, or as functions that read variables from outside.
+
+
+def project(model, z):
+    mean, std = torch.tensor(model.mean), torch.tensor(model.std)
+    pixels = (z * std.view(-1, 1, 1) + mean.view(-1, 1, 1)).clamp(0, 1)
+    return (pixels - mean.view(-1, 1, 1)) / std.view(-1, 1, 1)
+
+
+def surrogate(update, alpha):
+    return {k: (1 - alpha) * w + alpha * update.after[k] for k, w in update.before.items()}
+
+
+def order_prior(dummies):
+    means = dummies.mean(dim=1)
+    return torch.stack([(a - b).square().mean() for a in means for b in means]).mean()
+
+
+def plane_ratios(M):  # noqa: N803
+    plane = np.linalg.svd(M, full_matrices=False)[2][:2]
+    return np.linalg.norm(M @ plane.T, axis=1) / np.linalg.norm(M, axis=1)
+
+
+def psnr(image, original):
+    return 10 * torch.log10(1 / ((image - original) ** 2).mean())
+
+
+def retraced(function: str, swap: tuple[str, str] | None = None) -> Callable:
+    """Chapter 13's function with model, update and labels as arguments."""
+    names = chapter("13", function, "slope", swap=swap)
+
+    def pure(model, update, labels, z, *rest):
+        sent = P.sub(update.before, update.after)
+        names.update(network=model, labels=labels, w0=update.before, sent=sent)
+        return names[function](z, *rest)
+
+    pure.__name__ = function
+    return pure
+
+
+OPEN = {
+    "project": project,
+    "surrogate": surrogate,
+    "order_prior": order_prior,
+    "plane_ratios": plane_ratios,
+    "psnr": psnr,
+    "walk": retraced("walk"),
+    "retrace_loss": retraced("retrace_loss"),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_the_same_written_in_another_way_passes(name: str, capsys) -> None:
+    getattr(checks, name)(OPEN[name])
+    assert capsys.readouterr().out.startswith(f"{name} agrees with smelib on 5")
+
+
+def test_every_check_has_met_a_function_that_is_not_the_kernel_s() -> None:
+    assert {*WRITTEN, *OPEN} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "swap", "said"),
+    [
+        ("walk", ("P.sub(mean, there)", "P.sub(there, mean)"), "remainder has the wrong sign"),
+        ("walk", ("P.scale(total, 1 / moves)", "P.scale(total, 1.0)"), "is their sum"),
+        ("retrace_loss", ("P.add(slope(middle, z), remainder)", "slope(middle, z)"), "leave out"),
+        ("retrace_loss", ("slope(middle, z)", "slope(w0, z)"), "take it at the middle"),
+        ("retrace_loss", (" + tv * ", " + 0 * "), "leave out the total variation"),
+    ],
+)
+def test_a_slip_in_chapter_13_is_named(name: str, swap: tuple, said: str) -> None:
+    sentence = refused(name, retraced(name, swap))
+    assert said in sentence
+    assert sentence in [m.says for m in getattr(checks, name).check.mistakes]
+
+
 # What can be said of any wrong function.
 
 

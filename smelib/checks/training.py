@@ -428,11 +428,11 @@ def _(model, update, labels, z, length, moves):
     return path[m + 1], P.sub(mean, slopes[m]), _rate(u, mean, moves)
 
 
-@walk.mistake("your remainder is the sum of the gradients minus one: divide the sum by moves.")
+@walk.mistake("your mean of the gradients is their sum: divide it by moves.")
 def _(model, update, labels, z, length, moves):
     path, slopes, u = _path(model, update, labels, z, length, moves)
     total, m = _summed(slopes, 1.0), moves // 2
-    return path[m], P.sub(total, slopes[m]), _rate(u, P.scale(total, 1 / moves), moves)
+    return path[m], P.sub(total, slopes[m]), _rate(u, total, moves)
 
 
 @walk.mistake("your remainder has the wrong sign: it is the mean minus the gradient at the middle.")
