@@ -1193,7 +1193,12 @@ MODULES = {
                 "if min(self._errors(found, wrong).values()) < CLOSE:",
                 "a mistake is named for its value alone",
             ),
-            Mutant("t.detach().clone()", "t.detach()", "your function can change the cases"),
+            Mutant(
+                "t.detach().clone()",
+                "t.detach()",
+                "your function can change the cases",
+                equivalent="the reference gets cases of its own",
+            ),
             Mutant(
                 "cases = self.cases(seed)  #", "cases = [o.given for o in found]  #", "overwriting"
             ),
@@ -1229,6 +1234,43 @@ MODULES = {
                 "print(check.run(yours))",
                 "one seed for all",
             ),
+        ),
+    ),
+    "checks of losses": Module(
+        "smelib/checks/losses.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("db[order].abs() > 1e-5", "db[order].abs() > 1e-1", "quiet units are left out"),
+            Mutant("    lr = 0.1\n", "    lr = 0.1\n    w0 = P.scale(w0, 1.01)\n", "another w0"),
+            Mutant("return 1 - P.cosine(dict", "return 2 - P.cosine(dict", "angle is off by one"),
+            Mutant("return z.clamp(*model.box(z))", "return z.clamp(-2, 2)", "another box"),
+            Mutant('{"alpha": alpha}, NOW', '{"alpha": 1 - alpha}, NOW', "the other end is right"),
+            Mutant("P.lerp(update.before, update.after, -alpha)", "update.before", "a sentence"),
+        ),
+    ),
+    "checks of training": Module(
+        "smelib/checks/training.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("seed=seed, before=w0).after", "seed=seed).after", "w0 is not used"),
+            Mutant("0.3 * normal(s.draw", "0.0 * normal(s.draw", "w0 is the network's own"),
+            Mutant("path[0 if still else -1]", "path[0]", "all gradients at w0"),
+            Mutant("len(order[0][0]), lr)", "len(order[0][0]), 2 * lr)", "another learning rate"),
+            Mutant("1.2 * normal", "0.01 * normal", "any matching matches"),
+            Mutant("keep=[moves // 2]", "keep=[moves // 2 - 1]", "the middle is early"),
+            Mutant("z.new_ones(())", "z.new_zeros(())", "TV weighs as on the segment"),
+        ),
+    ),
+    "checks of measures": Module(
+        "smelib/checks/measures.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("[alpha])[0])", "[0.0])[0])", "alpha is ignored"),
+            Mutant("grid=100)) == 1", "grid=100)) >= 0", "bowls with two parallel points or none"),
+            Mutant("return theory.plane_ratios(M @ M.T)", "return 1.0 - M[:, 0]", "no plane"),
+            Mutant("(taken - 1) / (2 * taken)", "0.5", "the softmax half-way"),
+            Mutant("keep: bool = True", "keep: bool = False", "a sentence"),
+            Mutant("uniform(draw, 16 + k) - 0.8", "uniform(draw, 16 + k)", "none is negative"),
         ),
     ),
 }
