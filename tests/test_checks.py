@@ -314,7 +314,7 @@ def test_an_exception_is_told_with_its_line() -> None:
             "yours is right on 0 of 5 batches",
         ),
         (
-            lambda z: checks.total_variation.check.reference(z) * (1 + 1e-4 * float(z.max())),
+            lambda z: checks.total_variation.check.reference(z) * (1 + 1e-4 * z.detach().max()),
             "to 3 digits only",
         ),
     ],
@@ -403,6 +403,16 @@ def test_the_right_value_without_its_gradient_is_refused(name: str) -> None:
 
     for function in (detached, disguised, backwards):
         assert "the value is right, but" in refused(name, function), function.__name__
+    with torch.no_grad():  # where nothing else has a gradient either
+        assert "the value is right, but" in refused(name, detached)
+
+
+def test_the_right_gradient_of_the_sum_alone_is_refused() -> None:
+    def evened(*args):
+        right = checks.simulate.check.reference(*args)
+        return {k: v.detach() + (v.sum() - v.sum().detach()) / v.numel() for k, v in right.items()}
+
+    assert "its gradient for dummies is not" in refused("simulate", evened)
 
 
 def test_one_of_two_gradients_missing_is_not_enough() -> None:

@@ -60,7 +60,7 @@ class Outcome:
     @property
     def values(self) -> list[Tensor]:
         """The numbers, in double precision."""
-        return [v.detach().double() for v in tensors(self.raw)]
+        return [v.detach().cpu().double() for v in tensors(self.raw)]
 
 
 def mapped(change: Callable[[Tensor], Tensor], thing: Any) -> Any:
@@ -164,7 +164,7 @@ def outcome(function: Callable, case: dict[str, Any], wanted: tuple[str, ...]) -
     for name in wanted:
         copy[name] = mapped(lambda t: t.requires_grad_(), copy[name])
     raw = function(*copy.values())
-    found = list(tensors(raw))
+    found = [v.cpu() for v in tensors(raw)]
     # Any fixed weighing will do where the answer is more than a number.
     weighed = [
         (v.double() * torch.arange(1.0, v.numel() + 1).cos().view(v.shape)).sum() for v in found

@@ -94,6 +94,11 @@ def _(model, w0, images, labels, epochs, batch_size, lr, seed):
     return _descent(model, w0, model.normalise(images), labels, drawn, lr)
 
 
+@train_locally.mistake("your weights never move: keep what a step gives for the next one.")
+def _(model, w0, images, labels, epochs, batch_size, lr, seed):
+    return w0
+
+
 @train_locally.mistake("you start from the network's own weights: start from w0.")
 def _(model, w0, images, labels, epochs, batch_size, lr, seed):
     drawn = _drawn(len(labels), epochs, batch_size, seed)
