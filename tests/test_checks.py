@@ -502,6 +502,17 @@ def test_one_image_falls_out_of_the_division_whole() -> None:
         assert torch.allclose(found, s.client.images.expand_as(found))
 
 
+def test_a_seed_given_to_a_check_is_that_of_its_cases() -> None:
+    met = []
+
+    def psnr(image, original):
+        met.append({"image": image, "original": original})
+        return checks.psnr.check.reference(image, original)
+
+    checks.psnr(psnr, seed=2)
+    assert not any(map(engine.overwritten, met, checks.psnr.check.cases(2)))
+
+
 def test_another_seed_has_other_cases() -> None:
     for name in NAMES:
         one, two = (getattr(checks, name).check.cases(seed) for seed in (0, 1))
