@@ -261,6 +261,46 @@ def test_a_slip_in_chapter_13_is_named(name: str, swap: tuple, said: str) -> Non
     assert sentence in [m.says for m in getattr(checks, name).check.mistakes]
 
 
+def away(update, alpha):
+    return {k: w - alpha * (update.after[k] - w) for k, w in update.before.items()}
+
+
+def other_end(update, alpha):
+    return {k: alpha * w + (1 - alpha) * update.after[k] for k, w in update.before.items()}
+
+
+def distinct_pairs(dummies):
+    means, es = dummies.mean(dim=1), range(len(dummies))
+    pairs = [(means[a] - means[b]).square().mean() for a in es for b in es if a != b]
+    return torch.stack(pairs).mean()
+
+
+def centred(rows):
+    plane = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:2]
+    return np.linalg.norm(rows @ plane.T, axis=1) / np.linalg.norm(rows, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("surrogate", away, "you walk away from wT"),
+        ("surrogate", other_end, "your alpha runs from the other end"),
+        ("surrogate", lambda u, a: surrogate(u, a.item()), "alpha has no gradient"),
+        ("project", lambda model, z: z.clamp(0.0, 1.0), "you clamp to [0, 1]"),
+        ("project", lambda model, z: z.maximum(model.box(z)[0]), "you clamp at black only"),
+        ("order_prior", distinct_pairs, "pairs of an epoch with itself"),
+        ("plane_ratios", lambda rows: plane_ratios(rows) ** 2, "you square the shares"),
+        ("plane_ratios", centred, "you centre the rows"),
+        ("psnr", lambda a, b: -10 * ((a - b) ** 2).mean().log(), "the natural logarithm"),
+        ("psnr", lambda a, b: -10 * ((a - b) ** 2).sum().log10(), "you add up the squares"),
+    ],
+)
+def test_a_mistake_written_in_another_way_is_named(name: str, wrong: Callable, said: str) -> None:
+    sentence = refused(name, wrong)
+    assert said in sentence
+    assert sentence in [m.says for m in getattr(checks, name).check.mistakes]
+
+
 # What can be said of any wrong function.
 
 
