@@ -214,7 +214,7 @@ def _sum(model, w0, dummies, labels, order, lr, *, first=False, still=False, cut
     return total
 
 
-@simulate.mistake("you return w0 - wT, lr times too much: the sum of gradients is without lr.")
+@simulate.mistake("you return w0 - wT, which is lr times the sum of the gradients: leave out lr.")
 def _(model, w0, dummies, labels, order, lr):
     return P.scale(_sum(model, w0, dummies, labels, order, lr), lr)
 
