@@ -1266,7 +1266,6 @@ MODULES = {
         ("tests/test_checks.py",),
         (
             Mutant("[alpha])[0])", "[0.0])[0])", "alpha is ignored"),
-            Mutant("grid=100)) == 1", "grid=100)) >= 0", "bowls with two parallel points or none"),
             Mutant("return theory.plane_ratios(M @ M.T)", "return 1.0 - M[:, 0]", "no plane"),
             Mutant("(taken - 1) / (2 * taken)", "0.5", "the softmax half-way"),
             Mutant("keep: bool = True", "keep: bool = False", "a sentence"),
