@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from smelib import (
         attacks,
         auditing,
+        checks,
         data,
         defences,
         federated,
@@ -48,6 +49,7 @@ __all__ = [
     "audit",
     "auditing",
     "average",
+    "checks",
     "data",
     "defences",
     "evaluate",

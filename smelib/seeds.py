@@ -27,6 +27,7 @@ PURPOSES = {
     "simulated batches": "the order of the batches that an attack simulates",
     "features": "DLFA's random filters",
     "label dummies": "the noise from which label counts are estimated",
+    "checks": "the cases on which a reader's functions are tried",
 }
 
 

@@ -1179,4 +1179,97 @@ MODULES = {
             Mutant("{20: 100, 50: 200}", "{20: 100, 50: 100}", "rows share clients"),
         ),
     ),
+    "checks": Module(
+        "smelib/checks/engine.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("CLOSE = 1e-5", "CLOSE = 1e-1", "small mistakes pass"),
+            Mutant("CLOSE = 1e-5", "CLOSE = 1e-30", "rounding fails"),
+            Mutant(
+                "max(worst.values()) > CLOSE:", 'worst[""] > CLOSE:', "gradients are not compared"
+            ),
+            Mutant(
+                "if max(self._errors(found, wrong).values()) < CLOSE:",
+                "if min(self._errors(found, wrong).values()) < CLOSE:",
+                "a mistake is named for its value alone",
+            ),
+            Mutant(
+                "t.detach().clone()",
+                "t.detach()",
+                "your function can change the cases",
+                equivalent="the reference gets cases of its own",
+            ),
+            Mutant(
+                "cases = self.cases(seed)  #", "cases = [o.given for o in found]  #", "overwriting"
+            ),
+            Mutant(
+                "except NotImplementedError:", "except ZeroDivisionError:", "a stub is an error"
+            ),
+            Mutant("found.raw is None or ", "", "a stub that returns nothing is told its type"),
+            Mutant("        random.setstate(plain)\n", "", "Python's stream moves"),
+            Mutant("        np.random.set_state(legacy)\n", "", "NumPy's stream moves"),
+            Mutant("torch.random.fork_rng(devices=[]), ", "", "PyTorch's stream moves"),
+            Mutant("        torch.set_default_dtype(kind)\n", "", "the precision stays changed"),
+            Mutant("torch.enable_grad(), ", "", "under no_grad no gradient is found"),
+            Mutant(', torch.device("cpu"):', ":", "cases are drawn on another device"),
+            Mutant(
+                ".cos().view",
+                ".mul(0).add(1).view",
+                "a gradient of the plain sum",
+            ),
+            Mutant(
+                "isinstance(found, dict) and found.keys() == right.keys()",
+                "isinstance(found, dict)",
+                "names are not compared",
+            ),
+            Mutant("len(found) == len(right)", "True", "a shorter list passes"),
+            Mutant("sorted(thing, key=str)", "thing", "the order of names matters"),
+            Mutant("a.isfinite() & b.isfinite()", "a.isfinite() | b.isfinite()", "NaN is a number"),
+            Mutant("[v.shape for v in found] != [v.shape for v in right]", "False", "shapes"),
+            Mutant("lines[-1] - code.co_firstlineno + 1", "lines[-1]", "the line of the file"),
+            Mutant('return [f"NotYet: {self}"]', "return []", "the notebook shows nothing"),
+            Mutant("print(check.run(yours, seed))", "check.run(yours, seed)", "a silent success"),
+            Mutant(
+                "print(check.run(yours, seed))",
+                "print(check.run(yours))",
+                "one seed for all",
+            ),
+        ),
+    ),
+    "checks of losses": Module(
+        "smelib/checks/losses.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("db[order].abs() > 1e-5", "db[order].abs() > 1e-1", "quiet units are left out"),
+            Mutant("    lr = 0.1\n", "    lr = 0.1\n    w0 = P.scale(w0, 1.01)\n", "another w0"),
+            Mutant("return 1 - P.cosine(dict", "return 2 - P.cosine(dict", "angle is off by one"),
+            Mutant("return z.clamp(*model.box(z))", "return z.clamp(-2, 2)", "another box"),
+            Mutant('{"alpha": alpha}, NOW', '{"alpha": 1 - alpha}, NOW', "the other end is right"),
+            Mutant("P.lerp(update.before, update.after, -alpha)", "update.before", "a sentence"),
+        ),
+    ),
+    "checks of training": Module(
+        "smelib/checks/training.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("seed=seed, before=w0).after", "seed=seed).after", "w0 is not used"),
+            Mutant("0.3 * normal(s.draw", "0.0 * normal(s.draw", "w0 is the network's own"),
+            Mutant("path[0 if still else -1]", "path[0]", "all gradients at w0"),
+            Mutant("len(order[0][0]), lr)", "len(order[0][0]), 2 * lr)", "another learning rate"),
+            Mutant("1.2 * normal", "0.01 * normal", "any matching matches"),
+            Mutant("keep=[moves // 2]", "keep=[moves // 2 - 1]", "the middle is early"),
+            Mutant("z.new_ones(())", "z.new_zeros(())", "TV weighs as on the segment"),
+        ),
+    ),
+    "checks of measures": Module(
+        "smelib/checks/measures.py",
+        ("tests/test_checks.py",),
+        (
+            Mutant("[alpha])[0])", "[0.0])[0])", "alpha is ignored"),
+            Mutant("return theory.plane_ratios(M @ M.T)", "return 1.0 - M[:, 0]", "no plane"),
+            Mutant("(taken - 1) / (2 * taken)", "0.5", "the softmax half-way"),
+            Mutant("keep: bool = True", "keep: bool = False", "a sentence"),
+            Mutant("uniform(draw, 16 + k) - 0.8", "uniform(draw, 16 + k)", "none is negative"),
+        ),
+    ),
 }

@@ -25,7 +25,7 @@ from mutant_list import MODULES, SLOW, Module, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = 0.9
-COPIED = ("smelib", "tests", "results", "book", "_toc.yml", "pyproject.toml")
+COPIED = ("smelib", "tests", "results", "book", "notebooks", "_toc.yml", "pyproject.toml")
 PRELOADED = [
     *("torch._dynamo", "torch.func", "scipy.optimize", "skimage.metrics._structural_similarity"),
     *("matplotlib.pyplot", "tqdm.auto", "pytest"),

@@ -53,6 +53,7 @@ ROOMS = (
     Room("attacks", "an objective and a recipe make an attack", student=True),
     Room("metrics", "PSNR and SSIM: where the truth is met", student=True),
     Room("theory", "gradient flow, paths, the theorems' bounds"),
+    Room("checks", "a reader's functions against the kernel's", "the notebook's output"),
     Room("viz", "figures, filmstrip, quiz", "matplotlib; the notebook's display"),
     Room(
         "reproduce",
