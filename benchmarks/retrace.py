@@ -34,6 +34,7 @@ from smelib import attacks, data, metrics, models, objectives, presets, seeds, w
 from smelib import params as P
 from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
+from smelib.errors import nearest
 from smelib.federated import batches, gradient, local_path, local_update
 from smelib.presets import DLFASettings
 from smelib.reproduce import networks, provenance
@@ -41,6 +42,7 @@ from smelib.reproduce.plan import Row
 from smelib.solver import Options
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "retrace.json"
+PARTS = ("pairs", "dlfa", "cost", "limits", "surrogates", "slopes")
 NODES = 4  # of the surrogates that have several
 
 ROWS = {
@@ -322,6 +324,8 @@ def work(args: argparse.Namespace) -> int:
         return json.loads(file.read_text()) if file.is_file() else {}
 
     for part in args.parts.split(","):
+        if part not in PARTS:
+            raise nearest("part", part, PARTS)
         for key, *job, options in plan(part, args.clients, args.steps, args.first):
             if key in stored() or args.only not in key:
                 continue
@@ -335,7 +339,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True, help="folder with the data sets")
-    parser.add_argument("--parts", default="pairs,dlfa,cost,limits,surrogates,slopes")
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--clients", type=int, default=10, help="at most so many per row (10)")
     parser.add_argument("--steps", type=int, default=200, help="of every attack but DLFA (200)")
     parser.add_argument("--only", default="", help="only runs whose name contains this")
