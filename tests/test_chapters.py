@@ -199,6 +199,86 @@ def labels(notebook: NotebookNode) -> Complaints:
             yield f"the equation {label} is defined more than once"
 
 
+HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
+# Chapters that still wait for their second edition.
+FIRST_EDITION = (
+    *("01_what_the_server_sees", "02_dlg", "03_ig", "04_many_steps", "05_gradient_flow_2d"),
+    *("06_low_rank", "07_sme", "08_dlfa", "09_shootout", "10_trained_networks"),
+    *("11_architectures", "12_labels", "13_retrace"),
+)
+
+
+def tags(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def code_lines(cell: NotebookNode) -> int:
+    return sum(bool(line.strip()) for line in cell.source.splitlines())
+
+
+def shown(notebook: NotebookNode) -> Complaints:
+    """The reader meets the idea: short cells, no test runner's comments, no tests of the page."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    visible = [cell for cell in code if not tags(cell) & HIDDEN]
+    for cell in code:
+        if "NBVAL" in cell.source:
+            yield f"a test runner's comment: {cell.source.splitlines()[0]}"
+        if tags(cell) & {"remove-cell", "remove-output"}:
+            continue
+        for line in "".join(o.get("text", "") for o in cell.outputs).splitlines():
+            if re.search(r"(True|False)[.)]?$", line.strip()):
+                yield f"a line of output that is a test: {line}"
+    for cell in visible:
+        if "your-turn" not in tags(cell) and code_lines(cell) > 15:
+            yield f"a visible cell of {code_lines(cell)} lines: {cell.source.splitlines()[0]}"
+        if re.search(r"^\s*assert ", cell.source, re.MULTILINE):
+            yield f"a visible assert in the cell {cell.source.splitlines()[0]}"
+    total = sum(code_lines(c) for c in visible if "your-turn" not in tags(c))
+    if total > 150:
+        yield f"{total} visible lines of code; at most 150"
+    if (compared := sum("nbval-check-output" in tags(c) for c in code)) < 5:
+        yield f"nbval compares {compared} cells; at least five"
+
+
+def your_turn(notebook: NotebookNode) -> Complaints:
+    """Two or three functions are the reader's: empty, one solution folded below, then a check."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    empty = [i for i, cell in enumerate(code) if "your-turn" in tags(cell)]
+    if not 2 <= len(empty) <= 3:
+        yield f"{len(empty)} cells tagged your-turn, not two or three"
+    for i in empty:
+        name = re.search(r"^def (\w+)\(", code[i].source, re.MULTILINE)
+        if not name:
+            yield f"no function to write in {code[i].source.splitlines()[0]}"
+            continue
+        solution = code[i + 1] if i + 1 < len(code) else code[i]
+        if not {"solution", "hide-input"} <= tags(solution):
+            yield f"{name[1]} has no folded solution right below"
+        if f"@checks.unless_written({name[1]})" not in solution.source:
+            yield f"the solution of {name[1]} overwrites the reader's"
+        later = "\n".join(c.source for c in code[i + 1 :] if not tags(c) & HIDDEN)
+        if not re.search(rf"^checks\.\w+\({name[1]}", later, re.MULTILINE):
+            yield f"nothing checks {name[1]} in the open"
+
+
+def links(notebook: NotebookNode) -> Complaints:
+    """A chapter that is named is a link."""
+    plain = re.sub(r"\{(?:doc|ref|numref)\}`[^`]*`|\[[^\]]*\]\([^)]*\)", " ", text(notebook))
+    for found in re.findall(r"\b[Cc]hapters? \d+", FENCE.sub(" ", plain)):
+        yield f"{found} is not a link"
+
+
+SECOND_EDITION = (shown, your_turn, links)
+
+
+@pytest.mark.parametrize("check", SECOND_EDITION, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_chapter_reads_as_a_book(path: Path, check: Callable) -> None:
+    if path.stem in FIRST_EDITION:
+        pytest.skip("still the first edition")
+    assert not list(check(nbformat.read(path, as_version=4)))
+
+
 CHECKS: tuple[Callable[[NotebookNode], Complaints], ...] = (
     title,
     parts,

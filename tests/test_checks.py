@@ -19,7 +19,7 @@ from smelib import params as P
 from smelib.checks import engine
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-NAMES = [name for name in checks.__all__ if name != "NotYet"]
+NAMES = [name for name in checks.__all__ if name not in ("NotYet", "unless_written")]
 MISTAKES = [
     pytest.param(name, mistake, id=f"{name}: {mistake.says[:40]}")
     for name in NAMES
@@ -566,3 +566,36 @@ def test_a_walk_s_gradients_are_its_moves() -> None:
         total = {k: case["lr"] * sum(g[k] for g in slopes) for k in path[0]}
         gap = P.sub(P.sub(path[0], path[-1]), total)
         assert float(P.norm(gap)) < 1e-12
+
+
+def untouched(x: int) -> int:
+    """Twice x."""
+    ...
+
+
+def raising(x: int) -> int:
+    """Twice x."""
+    raise NotImplementedError("write me")
+
+
+def written(x: int) -> int:
+    return x
+
+
+@pytest.mark.parametrize("stub", [untouched, raising], ids=lambda f: f.__name__)
+def test_a_solution_stands_in_for_an_empty_function(stub) -> None:
+    @checks.unless_written(stub)
+    def double(x):
+        return 2 * x
+
+    assert double(4) == 8
+
+
+def test_a_solution_steps_aside_for_the_readers_function() -> None:
+    @checks.unless_written(written)
+    def double(x):
+        return 2 * x
+
+    assert double is written
+    constant = checks.unless_written(lambda x: 7)(lambda x: 2 * x)
+    assert constant(4) == 7, "a function that returns a number is not empty"

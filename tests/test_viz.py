@@ -322,3 +322,26 @@ def test_a_quiz_works_by_keyboard_and_does_not_scroll_away(notebook: None, brows
     assert not page.get_by_text("Think.").is_visible()
     assert abs(page.evaluate("scrollY") - before) < 300
     page.close()
+
+
+def test_a_table_is_text_and_html() -> None:
+    shown = viz.table(
+        ["attack", "PSNR", "said"], [["SME", "9.5 dB", "<b>"], ["IG", "[−1.0, 12.0]", "b"]]
+    )
+    assert repr(shown).splitlines()[2:] == [
+        "SME           9.5 dB  <b>",
+        "IG      [−1.0, 12.0]  b",
+    ]
+    page = shown._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert page.count('class="number"') == 3, "numbers and their head are set to the right"
+    assert viz.COLOURS["sme"] in page
+    assert page.count('scope="row"') == 2
+
+
+def test_a_table_says_what_does_not_fit() -> None:
+    with pytest.raises(InputError, match="2 cells under 3 columns"):
+        viz.table(["a", "b", "c"], [["1", "2"]])
+    with pytest.raises(InputError, match="no rows"):
+        viz.table(["a"], [])

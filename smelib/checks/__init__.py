@@ -5,7 +5,7 @@ one sentence that names the mistake where it knows it, where it is not. The docs
 the signature that it expects. Another `seed` tries other cases.
 """
 
-from smelib.checks.engine import NotYet
+from smelib.checks.engine import NotYet, unless_written
 from smelib.checks.losses import (
     angle,
     divide,
@@ -57,6 +57,7 @@ __all__ = [
     "surrogate",
     "total_variation",
     "train_locally",
+    "unless_written",
     "walk",
     "whole",
 ]

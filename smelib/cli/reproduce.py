@@ -102,7 +102,7 @@ def add_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("--list", action="store_true", help="print tables and claims, and run nothing")
     r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
     r.add_argument("--methods", help="like ig,sme,retrace,dlfa (all)")
-    r.add_argument("--inits", help="torch, lecun or both (the plan's)")
+    r.add_argument("--inits", help="like torch,lecun (the plan's)")
     r.add_argument("--seeds", type=int, help="clients per cell, also outside the plan")
     r.add_argument("--backend", default="local", help="local or ray (local)")
     r.add_argument("--workers", type=int, help="local processes (one per GPU, or else per core)")

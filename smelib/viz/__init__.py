@@ -3,11 +3,13 @@
 from smelib.viz.figures import COLOURS, STYLE, as_pixels, compare, curves, grid, save_grid, style
 from smelib.viz.film import Filmstrip, filmstrip, play
 from smelib.viz.quiz import quiz
+from smelib.viz.table import Table, table
 
 __all__ = [
     "COLOURS",
     "STYLE",
     "Filmstrip",
+    "Table",
     "as_pixels",
     "compare",
     "curves",
@@ -17,4 +19,5 @@ __all__ = [
     "quiz",
     "save_grid",
     "style",
+    "table",
 ]
