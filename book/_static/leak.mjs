@@ -48,6 +48,11 @@ function linear(W, b, x, places) {
   });
 }
 
+/** Which hidden units an image passes. */
+export function active(net, x) {
+  return Array.from(linear(net.W1, net.b1, x, inked(x)), (value) => value > 0);
+}
+
 /** The gradient of the mean cross-entropy over a batch, with the names of the weights. */
 export function gradient(net, images, labels) {
   const sum = {};

@@ -1,4 +1,5 @@
 /* Chapter 5's playground: drag the start, stop the clock, slide along the segment. */
+import { animated, everywhere, hold, keys, pen, within } from "./canvas.mjs";
 import {
   LOSSES, between, cosineAt, descent, flow, judge, parallel, update,
 } from "./flow.mjs";
@@ -46,45 +47,18 @@ function contours(land, width, height, [r, g, b]) {
   return image;
 }
 
-/** Bring a playground to life. */
-export function start(root) {
-  const part = (name) => root.querySelector(`[data-part="${name}"]`);
+function start(root, part) {
   const [plane, graph] = [part("plane"), part("graph")];
-  const [pen, line] = [plane.getContext("2d"), graph.getContext("2d")];
+  const [paper, chart] = [pen(plane, root), pen(graph, root)];
+  const { colour } = paper;
   const state = read(location.hash);
   const sliders = ["conditioning", "turn", "time", "alpha", "rate", "noise"];
-  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  let [wanted, ground, drawnFor] = [false, null, ""];
+  let [ground, drawnFor] = [null, ""];
 
   const place = (land, [x, y], w = plane.width, h = plane.height) => {
     const [left, right, bottom, top] = land.box;
     return [(w * (x - left)) / (right - left), (h * (top - y)) / (top - bottom)];
   };
-  const stroke = (points, style, width = 3, dash = []) => {
-    pen.beginPath();
-    points.forEach(([x, y], i) => (i ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-    Object.assign(pen, { strokeStyle: style, lineWidth: width });
-    pen.setLineDash(dash);
-    pen.stroke();
-    pen.setLineDash([]);
-  };
-  const dot = (context, [x, y], fill, radius = 8) => {
-    context.beginPath();
-    context.arc(x, y, radius, 0, 2 * Math.PI);
-    Object.assign(context, { fillStyle: fill, strokeStyle: colour("--line"), lineWidth: 2 });
-    context.fill();
-    context.stroke();
-  };
-  const arrow = (foot, [dx, dy], style) => {
-    const size = Math.hypot(dx, dy) || 1;
-    const [ux, uy] = [(60 * dx) / size, (60 * dy) / size];
-    const tip = [foot[0] + ux, foot[1] + uy];
-    stroke([foot, tip], style, 4);
-    for (const side of [-1, 1]) {
-      stroke([tip, [tip[0] - 0.25 * ux + side * 0.15 * uy, tip[1] - 0.25 * uy - side * 0.15 * ux]], style, 4);
-    }
-  };
-
   const drawPlane = (land, path, found) => {
     const ink = colour("--line");
     const key = [state.loss, state.conditioning, state.turn, ink].join();
@@ -92,36 +66,32 @@ export function start(root) {
       const channels = ink.match(/[\da-f]{2}/gi).map((two) => Number.parseInt(two, 16));
       [ground, drawnFor] = [contours(land, plane.width, plane.height, channels), key];
     }
-    pen.putImageData(ground, 0, 0);
+    const { stroke, dot } = paper;
+    paper.context.putImageData(ground, 0, 0);
     stroke(path.map((w) => place(land, w)), colour("--ink"), state.rate ? 2 : 4);
-    if (state.rate) path.forEach((w) => dot(pen, place(land, w), colour("--ink"), 3));
+    if (state.rate) path.forEach((w) => dot(place(land, w), colour("--ink"), 3));
     stroke([path[0], path[path.length - 1]].map((w) => place(land, w)), colour("--sees"), 3, [10, 7]);
-    for (const alpha of found) dot(pen, place(land, between(path, alpha)), "#e69f00", 9);
+    for (const alpha of found) dot(place(land, between(path, alpha)), "#e69f00", 9);
     const here = between(path, state.alpha);
     const [gx, gy] = land.gradient(here);
-    arrow(place(land, here), [-gx, gy], "#d55e00");
-    dot(pen, place(land, path[0]), colour("--sees"), 11);
-    dot(pen, place(land, path[path.length - 1]), "#ffffff", 7);
+    const [foot, size] = [place(land, here), Math.hypot(gx, gy) || 1];
+    paper.arrow(foot, [foot[0] - (60 * gx) / size, foot[1] + (60 * gy) / size], "#d55e00");
+    dot(place(land, path[0]), colour("--sees"), 11);
+    dot(place(land, path[path.length - 1]), "#ffffff", 7);
   };
   const drawGraph = (land, path, found) => {
     const at = (alpha, value) => [graph.width * (0.02 + 0.96 * alpha), graph.height * (0.5 - 0.44 * value)];
-    line.clearRect(0, 0, graph.width, graph.height);
-    const run = (points, style, width) => {
-      line.beginPath();
-      points.forEach(([x, y], i) => (i ? line.lineTo(x, y) : line.moveTo(x, y)));
-      Object.assign(line, { strokeStyle: style, lineWidth: width });
-      line.stroke();
-    };
-    for (const value of [-1, 0, 1]) run([at(0, value), at(1, value)], `${colour("--line")}55`, 1);
+    const { stroke, dot } = chart;
+    chart.clear();
+    for (const value of [-1, 0, 1]) stroke([at(0, value), at(1, value)], `${colour("--line")}55`, 1);
     const alphas = Array.from({ length: 201 }, (_, i) => i / 200);
-    run(alphas.map((a) => at(a, cosineAt(land.gradient, path, a))), colour("--sees"), 4);
-    run([at(state.alpha, -1.1), at(state.alpha, 1.1)], colour("--line"), 2);
-    for (const a of found) dot(line, at(a, cosineAt(land.gradient, path, a)), "#e69f00", 8);
-    dot(line, at(state.alpha, cosineAt(land.gradient, path, state.alpha)), "#d55e00", 7);
+    stroke(alphas.map((a) => at(a, cosineAt(land.gradient, path, a))), colour("--sees"), 4);
+    stroke([at(state.alpha, -1.1), at(state.alpha, 1.1)], colour("--line"), 2);
+    for (const a of found) dot(at(a, cosineAt(land.gradient, path, a)), "#e69f00", 8);
+    dot(at(state.alpha, cosineAt(land.gradient, path, state.alpha)), "#d55e00", 7);
   };
 
   const draw = () => {
-    wanted = false;
     const land = LOSSES[state.loss](state);
     const from = [state.x, state.y];
     const path = state.rate
@@ -154,24 +124,11 @@ export function start(root) {
     plane.setAttribute("aria-label", `The plane; start at ${state.x.toFixed(1)}, ${state.y.toFixed(1)}. Arrow keys move it.`);
     history.replaceState(null, "", write(state) || location.pathname + location.search);
   };
+  const soon = animated(draw);
   const renew = (changes) => {
     Object.assign(state, changes);
-    if (!wanted) requestAnimationFrame(draw);
-    wanted = true;
+    soon();
   };
-
-  const hold = (canvas, act) => {
-    const shares = (event) => {
-      const box = canvas.getBoundingClientRect();
-      act((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
-    };
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      shares(event);
-    });
-    canvas.addEventListener("pointermove", (event) => event.buttons && shares(event));
-  };
-  const within = (value, low, high) => Math.min(high, Math.max(low, value));
   const move = (x, y) => {
     const [left, right, bottom, top] = LOSSES[state.loss](state).box;
     renew({ x: within(x, left, right), y: within(y, bottom, top) });
@@ -181,13 +138,7 @@ export function start(root) {
     move(left + a * (right - left), top - b * (top - bottom));
   });
   hold(graph, (a) => renew({ alpha: within((a - 0.02) / 0.96, 0, 1) }));
-  const MOVES = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
-  plane.addEventListener("keydown", (event) => {
-    const step = MOVES[event.key];
-    if (!step) return;
-    event.preventDefault();
-    move(state.x + step[0], state.y + step[1]);
-  });
+  keys(plane, (x, y) => move(state.x + 0.1 * x, state.y + 0.1 * y));
   for (const name of sliders) {
     part(name).addEventListener("input", () => renew({ [name]: Number(part(name).value) }));
   }
@@ -195,11 +146,7 @@ export function start(root) {
     const [x, y] = STARTS[part("loss").value];
     renew({ loss: part("loss").value, x, y });
   });
-  new MutationObserver(() => renew({})).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   draw();
-  root.dataset.ready = "yes";
 }
 
-if (typeof document !== "undefined") {
-  for (const root of document.querySelectorAll(".play")) start(root);
-}
+everywhere(".playground", start);
