@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from chromium import NO_BOOK, address, browser  # noqa: F401
-from test_front_page import HANDS, INK, part, press, settled, slide
+from test_front_page import HANDS, INK, press, settled, slide
+from test_front_page import part as part_of
 from test_pages import listen
 
 from smelib import theory
@@ -16,13 +17,18 @@ pytestmark = NO_BOOK
 PAGE = "notebooks/05_gradient_flow_2d.html"
 
 
+def part(page: object, name: str, panel: str = ".playground") -> object:
+    """A part of one of the page's panels."""
+    return part_of(page.locator(panel), name)
+
+
 @pytest.fixture
 def page(browser: object, address: str) -> Iterator[object]:  # noqa: F811
     context = browser.new_context(has_touch=True, viewport={"width": 1280, "height": 900})
     opened = context.new_page()
     said = listen(opened)
     opened.goto(f"{address}/{PAGE}")
-    opened.locator(".play[data-ready]").wait_for()
+    opened.locator(".playground[data-ready]").wait_for()
     yield opened
     assert not said
     context.close()
@@ -107,7 +113,40 @@ def test_a_link_brings_the_state_along(page: object, address: str) -> None:  # n
     assert "2 parallel points" in part(page, "sentence").inner_text()
     other = page.context.new_page()
     other.goto(page.url)
-    other.locator(".play[data-ready]").wait_for()
+    other.locator(".playground[data-ready]").wait_for()
     assert part(other, "loss").input_value() == "valley"
     assert part(other, "sentence").inner_text() == part(page, "sentence").inner_text()
     other.close()
+
+
+def test_the_proof_can_be_walked_through(page: object) -> None:
+    part(page, "loss").select_option("valley")
+    part(page, "time").fill("9")
+    settled(page)
+    said = []
+    for _ in range(4):
+        part(page, "proof").click()
+        settled(page)
+        said.append(part(page, "sentence").inner_text())
+    assert [s[:6] for s in said] == ["1 of 4", "2 of 4", "3 of 4", "4 of 4"]
+    assert "case 2" in said[2]
+    part(page, "proof").click()
+    settled(page)
+    assert "The proposition holds" in part(page, "sentence").inner_text()
+
+
+@pytest.mark.parametrize("hand", HANDS)
+def test_the_helix_turns_and_has_no_parallel_point(page: object, hand: str) -> None:
+    page.locator(".helix[data-ready]").wait_for()
+    space = part(page, "space", ".helix")
+    assert "0.707: no point is parallel" in part(page, "sentence", ".helix").inner_text()
+    before = space.evaluate(INK)
+    slide(page, part(page, "turns", ".helix"), hand)
+    settled(page)
+    assert "0.707" not in part(page, "sentence", ".helix").inner_text()
+    assert space.evaluate(INK) != before
+    space.focus()
+    before = space.evaluate(INK)
+    page.keyboard.press("ArrowLeft")
+    settled(page)
+    assert space.evaluate(INK) != before

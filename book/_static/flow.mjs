@@ -131,3 +131,46 @@ export function judge(land, path, flows) {
   if (!found.length) return "The condition holds, but the gradient vanishes on the segment, or nearly so: nothing to compare.";
   return `The proposition holds: ${here}${land.convex ? ", and +1 it must be, as the loss is convex" : ""}.`;
 }
+
+/** Where a path is on the line through its ends after the start: the time's share and the place alpha. */
+export function crossings(path) {
+  const d = update(path);
+  const size = Math.hypot(...d);
+  const height = (w) => ((w[0] - path[0][0]) * d[1] - (w[1] - path[0][1]) * d[0]) / size;
+  const place = (w) => ((path[0][0] - w[0]) * d[0] + (path[0][1] - w[1]) * d[1]) / size ** 2;
+  const heights = path.map(height);
+  const least = 1e-9 * Math.max(...heights.map(Math.abs));
+  const found = [];
+  for (let i = 1; i < path.length - 1; i += 1) {
+    if (Math.abs(heights[i]) < least || heights[i] * heights[i + 1] >= 0) continue;
+    const share = heights[i] / (heights[i] - heights[i + 1]);
+    const w = [0, 1].map((j) => path[i][j] + share * (path[i + 1][j] - path[i][j]));
+    found.push({ time: (i + share) / (path.length - 1), alpha: place(w) });
+  }
+  return [...found, { time: 1, alpha: 1 }];
+}
+
+/** The part of the gradient at w(alpha) that points across the segment. */
+export function across(gradient, path, alpha) {
+  const d = update(path);
+  const [x, y] = gradient(between(path, alpha));
+  const share = (x * d[0] + y * d[1]) / (d[0] ** 2 + d[1] ** 2);
+  return [x - share * d[0], y - share * d[1]];
+}
+
+/** The proof for this walk, one sentence to a step; empty where it has nothing to prove. */
+export function proof(land, path, flows) {
+  if (!flows || Math.hypot(...update(path)) < 1e-6 || straight(land.gradient, path)) return [];
+  const back = crossings(path);
+  const [first, last] = [back[0], back[back.length - 2]];
+  const where = `${Math.round(100 * first.time)} % of its time, at α = ${first.alpha.toFixed(2)}`;
+  const many = back.length > 2 ? ` Its last crossing before the end is at α = ${last.alpha.toFixed(2)}.` : "";
+  return [
+    "1 of 4. Draw the line through the ends. The proof watches only what happens across it: the short arrows.",
+    "2 of 4. At the start the gradient's part across the line says to which side the walk leaves.",
+    back.length > 1
+      ? `3 of 4, case 2. The walk comes back to the line on its way, first after ${where}.${many} It never turns back along the segment, so the crossing lies on the segment.`
+      : "3 of 4, case 1. The walk stays on one side and comes back to the line only at its end.",
+    "4 of 4. Where it comes back it moves the other way, so the gradient's part across has changed its sign. Between the start and that place it is zero: there the gradient is parallel to the segment.",
+  ];
+}

@@ -1,7 +1,7 @@
 /* Chapter 5's playground: drag the start, stop the clock, slide along the segment. */
 import { animated, everywhere, hold, keys, pen, within } from "./canvas.mjs";
 import {
-  LOSSES, between, cosineAt, descent, flow, judge, parallel, update,
+  LOSSES, across, between, cosineAt, crossings, descent, flow, judge, parallel, proof, update,
 } from "./flow.mjs";
 
 const FIRST = { loss: "bowl", conditioning: 7, turn: 0, x: 2, y: 2, time: 6, alpha: 0, rate: 0, noise: 0 };
@@ -53,7 +53,7 @@ function start(root, part) {
   const { colour } = paper;
   const state = read(location.hash);
   const sliders = ["conditioning", "turn", "time", "alpha", "rate", "noise"];
-  let [ground, drawnFor] = [null, ""];
+  let [ground, drawnFor, step] = [null, "", 0]; // step: how far the proof has been walked through
 
   const place = (land, [x, y], w = plane.width, h = plane.height) => {
     const [left, right, bottom, top] = land.box;
@@ -78,6 +78,24 @@ function start(root, part) {
     paper.arrow(foot, [foot[0] - (60 * gx) / size, foot[1] + (60 * gy) / size], "#d55e00");
     dot(place(land, path[0]), colour("--sees"), 11);
     dot(place(land, path[path.length - 1]), "#ffffff", 7);
+  };
+  const drawProof = (land, path) => {
+    const { stroke, dot } = paper;
+    const far = [between(path, -9), between(path, 10)].map((w) => place(land, w));
+    stroke(far, colour("--sees"), 1.5, [3, 6]);
+    const back = crossings(path);
+    const shown = [0, ...(step > 2 ? [back[0].alpha] : [])];
+    for (const alpha of shown.slice(0, step)) {
+      const g = across(land.gradient, path, alpha);
+      const [foot, size] = [place(land, between(path, alpha)), Math.hypot(...g) || 1];
+      paper.arrow(foot, [foot[0] - (45 * g[0]) / size, foot[1] + (45 * g[1]) / size], "#cc79a7", 5, 12);
+    }
+    if (step < 3) return;
+    back.slice(0, -1).forEach(({ alpha }, i) => {
+      const at = place(land, between(path, alpha));
+      dot(at, "#cc79a7", 8);
+      if (i === back.length - 2 && i > 0) dot(at, "#ffffff", 4);
+    });
   };
   const drawGraph = (land, path, found) => {
     const at = (alpha, value) => [graph.width * (0.02 + 0.96 * alpha), graph.height * (0.5 - 0.44 * value)];
@@ -120,7 +138,12 @@ function start(root, part) {
     part("conditioning").disabled = state.loss !== "bowl";
     part("turn").disabled = state.loss === "valley";
     part("noise").disabled = !state.rate;
-    part("sentence").textContent = judge(land, path, !state.rate);
+    const lines = moved ? proof(land, path, !state.rate) : [];
+    if (step > lines.length) step = 0;
+    if (step) drawProof(land, path);
+    part("proof").disabled = !lines.length;
+    part("proof").textContent = step === lines.length && step ? "Leave the proof" : step ? "Next step" : "Walk through the proof";
+    part("sentence").textContent = step ? lines[step - 1] : judge(land, path, !state.rate);
     plane.setAttribute("aria-label", `The plane; start at ${state.x.toFixed(1)}, ${state.y.toFixed(1)}. Arrow keys move it.`);
     history.replaceState(null, "", write(state) || location.pathname + location.search);
   };
@@ -142,6 +165,10 @@ function start(root, part) {
   for (const name of sliders) {
     part(name).addEventListener("input", () => renew({ [name]: Number(part(name).value) }));
   }
+  part("proof").addEventListener("click", () => {
+    step = (step + 1) % 5;
+    soon();
+  });
   part("loss").addEventListener("change", () => {
     const [x, y] = STARTS[part("loss").value];
     renew({ loss: part("loss").value, x, y });

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { LOSSES, cosineAt, descent, flow, judge, parallel } from "../../book/_static/flow.mjs";
+import {
+  LOSSES, across, cosineAt, crossings, descent, flow, judge, parallel, proof, update,
+} from "../../book/_static/flow.mjs";
+import { best, gradient as helix, walk } from "../../book/_static/helix.mjs";
 import { read, write } from "../../book/_static/playground.mjs";
 
 const options = { conditioning: 7, turn: 25 };
@@ -62,4 +65,29 @@ test("the fragment keeps the state and survives nonsense", () => {
   assert.deepEqual(read(write(state)), state);
   assert.deepEqual(read("#play=loss:mountain,x:NaN,hack:1,time:"), read(""));
   assert.equal(write(read("")), "");
+});
+
+test("the proof's crossings lie on the segment, and the gradient's part across has turned", () => {
+  const land = LOSSES.valley({});
+  const path = flow(land.gradient, [0, 0], 9);
+  const back = crossings(path);
+  assert.equal(back.length, 2);
+  assert.ok(back[0].alpha > 0.4 && back[0].alpha < 0.7);
+  const [a, b] = [across(land.gradient, path, 0), across(land.gradient, path, back[0].alpha)];
+  assert.ok(a[0] * b[0] + a[1] * b[1] < 0);
+  const d = update(path);
+  assert.ok(Math.abs(a[0] * d[0] + a[1] * d[1]) < 1e-9 * Math.hypot(...a) * Math.hypot(...d));
+  assert.match(proof(land, path, true)[2], /case 2/);
+  assert.equal(proof(land, path, false).length, 0, "steps are no flow");
+  const bowl = LOSSES.bowl({ conditioning: 7, turn: 0 });
+  assert.match(proof(bowl, flow(bowl.gradient, [2, 2], 6), true)[2], /case 1/);
+});
+
+test("the helix walks against its field, and a whole turn keeps the cosine at one over root two", () => {
+  const [a, b] = walk(1, 100000).slice(500, 502);
+  const g = helix(a);
+  const h = (2 * Math.PI) / 100000;
+  a.forEach((v, j) => assert.ok(Math.abs((v - b[j]) / h - g[j]) < 1e-4));
+  assert.ok(Math.abs(best(walk(1)) - Math.SQRT1_2) < 1e-9);
+  assert.ok(best(walk(0.1)) < 1 - 1e-6);
 });
