@@ -7,15 +7,21 @@ A notebook that fails keeps its old outputs, and the error is shown.
 
 from __future__ import annotations
 
+import platform
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import nbformat
+import torch
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from repository import notebooks
 from tqdm.auto import tqdm
+
+import smelib
+from smelib import pick_device
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,8 +36,23 @@ def execute(path: Path) -> float:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps, which would change at every run
     notebook.metadata["language_info"] = {"name": "python"}
+    seconds = time.perf_counter() - started
+    notebook.metadata["ran"] = {"seconds": round(seconds), **machine()}
     nbformat.write(notebook, path)
-    return time.perf_counter() - started
+    return seconds
+
+
+def machine() -> dict[str, str]:
+    """On what, with what and when: the book's status page shows it."""
+    kind = pick_device().type
+    name = torch.cuda.get_device_name() if kind == "cuda" else kind.upper()
+    return {
+        "date": date.today().isoformat(),
+        "device": name,
+        "python": platform.python_version(),
+        "torch": torch.__version__.partition("+")[0],
+        "smelib": smelib.__version__,
+    }
 
 
 def main() -> int:

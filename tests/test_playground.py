@@ -143,7 +143,7 @@ def test_the_helix_turns_and_has_no_parallel_point(page: object, hand: str) -> N
     before = space.evaluate(INK)
     slide(page, part(page, "turns", ".helix"), hand)
     settled(page)
-    assert "0.707" not in part(page, "sentence", ".helix").inner_text()
+    assert "After 2.00 turns" in part(page, "sentence", ".helix").inner_text()
     assert space.evaluate(INK) != before
     space.focus()
     before = space.evaluate(INK)

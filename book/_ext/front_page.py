@@ -38,9 +38,10 @@ def picture(path: Path) -> Image.Image | None:
     cells.sort(key=lambda cell: "card" not in cell.metadata.get("tags", []))
     for output in (o for cell in cells for o in cell.outputs):
         if found := output.get("data", {}).get("image/png"):
-            image = Image.open(io.BytesIO(base64.b64decode(found))).convert("RGB")
-            ground = Image.new("RGB", image.size, "white")
-            return image.crop(ImageChops.difference(image, ground).getbbox())
+            image = Image.open(io.BytesIO(base64.b64decode(found))).convert("RGBA")
+            ground = Image.new("RGBA", image.size, "white")
+            image = Image.alpha_composite(ground, image).convert("RGB")
+            return image.crop(ImageChops.difference(image, ground.convert("RGB")).getbbox())
     return None
 
 
@@ -72,6 +73,26 @@ class Table(SphinxDirective):
             lines.append(f"| {repository.number(path)} | [{repository.question(path)}]({target}) |")
         box = nodes.Element()
         self.state.nested_parse(StringList(lines, "chapters"), self.content_offset, box)
+        return box.children
+
+
+class Status(SphinxDirective):
+    """When each page last ran from top to bottom, how long it took, and on what."""
+
+    def run(self) -> list[nodes.Node]:
+        """A table in Markdown, from what `book/execute.py` wrote into the notebooks."""
+        here = posixpath.dirname(self.env.docname)
+        lines = ["| page | seconds | last run | on | Python | torch | smelib |"]
+        lines.append("|---|---:|---|---|---|---|---|")
+        for path in repository.notebooks(ROOT):
+            self.env.note_dependency(str(path))
+            ran = nbformat.read(path, as_version=4).metadata.get("ran", {})
+            target = posixpath.relpath(f"notebooks/{path.name}", here)
+            keys = ("seconds", "date", "device", "python", "torch", "smelib")
+            cells = " | ".join(str(ran.get(key, "–")) for key in keys)
+            lines.append(f"| [{repository.question(path)}]({target}) | {cells} |")
+        box = nodes.Element()
+        self.state.nested_parse(StringList(lines, "status"), self.content_offset, box)
         return box.children
 
 
@@ -152,6 +173,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
     app.add_directive("chapter-cards", Cards)
     app.add_directive("chapter-table", Table)
+    app.add_directive("status", Status)
     app.add_directive("when-it-works", Honest)
     app.connect("html-page-context", head, priority=900)
     app.connect("build-finished", pictures)

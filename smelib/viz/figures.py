@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart with every kind of colour vision. An attack keeps its own.
 COLOURS = {
-    "truth": "#5A5A5A",
+    "truth": "#767676",
     "dlg": "#CC79A7",
     "ig": "#D55E00",
     "sme": "#0072B2",
@@ -31,9 +31,20 @@ COLOURS = {
     "accent": "#E69F00",
 }
 
+INK = "#767676"  # of axes and words: told from a white and from a dark page alike
 STYLE = {
     "figure.dpi": 100,
     "savefig.dpi": 100,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    **dict.fromkeys(
+        (
+            *("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor"),
+            *("xtick.color", "ytick.color", "legend.labelcolor", "grid.color"),
+        ),
+        INK,
+    ),
     "figure.constrained_layout.use": True,
     "font.size": 11,
     "axes.titlesize": 12,
@@ -54,8 +65,19 @@ def style() -> Iterator[None]:
     """The book's figure style, for the figures drawn inside the `with` block."""
     import matplotlib.pyplot as plt
 
+    _sharp()
     with plt.rc_context(STYLE):
         yield
+
+
+def _sharp() -> None:
+    """In a notebook, figures get two pixels where there was one."""
+    import matplotlib as mpl
+
+    if "inline" in mpl.get_backend():
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("retina")
 
 
 def as_pixels(image: Tensor) -> np.ndarray:
@@ -118,7 +140,7 @@ def compare(
                 for spine in ax.spines.values():
                     spine.set(visible=True, color="#BBBBBB", linewidth=0.6)
             line[0].set_ylabel(
-                name, rotation=0, ha="right", va="center", color=COLOURS.get(name.lower(), "black")
+                name, rotation=0, ha="right", va="center", color=COLOURS.get(name.lower(), INK)
             )
         if title:
             fig.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")

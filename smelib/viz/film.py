@@ -233,7 +233,7 @@ def contact_sheet(
         if film["title"]:
             figure.suptitle(film["title"], x=0.01, ha="left", fontsize=12, fontweight="bold")
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110)
+        figure.savefig(buffer, format="png", dpi=110, facecolor="white")
         plt.close(figure)
     small, result = Image.open(buffer).convert("RGB").quantize(96), io.BytesIO()
     small.save(result, format="PNG", optimize=True)
