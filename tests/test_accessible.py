@@ -15,7 +15,7 @@ RUN = """() => axe.run("#main-content, .bd-article", {
   runOnly: ["wcag2a", "wcag2aa"], resultTypes: ["violations"],
 }).then(({ violations }) => violations
   .filter((v) => ["serious", "critical"].includes(v.impact))
-  .flatMap((v) => v.nodes.map((n) => [v.id, n.target.join(" "), n.html.slice(0, 160)])))"""
+  .flatMap((v) => v.nodes.map((n) => [v.id, n.target.join(" "), n.html.slice(0, 120) + " " + (n.any[0]?.message ?? "")])))"""
 
 
 def pages() -> list[str]:
