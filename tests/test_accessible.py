@@ -11,7 +11,8 @@ pytestmark = NO_BOOK
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 # Only what the book's authors write: the article, not the theme's frame around it.
-RUN = """() => axe.run("#main-content, .bd-article", {
+# Signatures are left out: Sphinx sets a long one as a list of definitions without terms.
+RUN = """() => axe.run({ include: [".bd-article"], exclude: ["dt.sig"] }, {
   runOnly: ["wcag2a", "wcag2aa"], resultTypes: ["violations"],
 }).then(({ violations }) => violations
   .filter((v) => ["serious", "critical"].includes(v.impact))
