@@ -10,9 +10,10 @@ export JUPYTER_PLATFORM_DIRS = 1
 	reproduce scoreboard repository publish-check clean
 
 # The tests that open the rendered book, and those that need more than what a user of smelib installs.
-PAGE_TESTS := tests/test_front_page.py tests/test_pages.py tests/test_playground.py
-BOOK_TESTS := tests/test_book.py tests/test_chapters.py tests/test_colab.py tests/test_front_page.py \
-	tests/test_pages.py tests/test_playground.py tests/test_publish_check.py tests/test_repository.py
+PAGE_TESTS := tests/test_accessible.py tests/test_front_page.py tests/test_pages.py \
+	tests/test_playground.py tests/test_small_playgrounds.py
+BOOK_TESTS := $(PAGE_TESTS) tests/test_book.py tests/test_chapters.py tests/test_colab.py \
+	tests/test_dlfa_in_jax.py tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds

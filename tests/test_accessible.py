@@ -16,7 +16,8 @@ RUN = """() => axe.run({ include: [".bd-article"], exclude: ["dt.sig"] }, {
   runOnly: ["wcag2a", "wcag2aa"], resultTypes: ["violations"],
 }).then(({ violations }) => violations
   .filter((v) => ["serious", "critical"].includes(v.impact))
-  .flatMap((v) => v.nodes.map((n) => [v.id, n.target.join(" "), n.html.slice(0, 120) + " " + (n.any[0]?.message ?? "")])))"""
+  .flatMap((v) => v.nodes.map((n) =>
+    [v.id, n.target.join(" "), `${n.html.slice(0, 120)} ${n.any[0]?.message ?? ""}`])))"""
 
 
 def pages() -> list[str]:

@@ -70,6 +70,36 @@ def _elsewhere(board: Board) -> list[str]:
     ]
 
 
+def _worth(board: Board) -> list[str]:
+    """What a guess without an attack reaches, beside SME."""
+    try:
+        stored = json.loads(published.results("prior_only.json"))
+    except InputError:
+        return []
+    held: dict[str, list[dict]] = {}
+    for name, values in stored.items():
+        held.setdefault(name.rpartition(" ")[0], []).append(values)
+    mine = {
+        c.row: c for c in board.cells if (c.table, c.method, c.metric) == ("main", "sme", "psnr")
+        and c.counted and c.values
+    }  # fmt: skip
+    lines = ["| | mean image | best of 1,000 | clients | SME |", "|---|---:|---:|---:|---:|"]
+    for row, values in held.items():
+        mean, best = (np.mean([v[k] for v in values]) for k in ("mean image", "best of 1000"))
+        sme = f"{mine[row].ours:.1f} dB" if row in mine else "–"
+        lines.append(f"| {row} | {mean:.1f} dB | {best:.1f} dB | {len(values)} | {sme} |")
+    return [
+        "## What a decibel is worth",
+        "",
+        "PSNR is not zero for a picture that shows nothing of the client. Two guesses need no "
+        "attack: the mean image of the data set, and, of 1,000 sets of other people's images with "
+        "the client's labels, the one whose gradient fits the update best. A number below these "
+        "shows nothing private.",
+        "",
+        *lines,
+    ]
+
+
 LEGEND = (
     "Each line is a difference between two measurements **on the same clients**, with its 95 % "
     "t-interval over the pairs. A claim *holds* where the interval lies wholly on the side of zero "
@@ -99,6 +129,7 @@ def page(board: Board) -> str:
         tables.claim_table(board),
         ["## The paper's PSNR, cell by cell"],
         tables.forest(board),
+        _worth(board),
         ["## The rule, and what chance would give"],
         [RULE],
         [COUNTED],
