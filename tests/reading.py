@@ -1,8 +1,8 @@
 """Which statements of a notebook read measured results, and what those need: a script of its own.
 
 A chapter's attacks take a minute; the lines that read `results/` take milliseconds. They are found
-in the source: a statement that calls `published.results` or `finished`, or a function that does,
-and then whatever binds the names it uses.
+in the source: a statement that calls `published.results`, `folder` or `finished`, or a function
+that does, and then whatever binds the names it uses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
-READERS = {"finished", "results"}
+READERS = {"finished", "folder", "results"}
 
 
 class Statement(NamedTuple):

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -58,11 +59,18 @@ def printed(chapter: str) -> list[str]:
     return [line for text in texts for line in text.splitlines()]
 
 
-def setting(row: str) -> str:
-    """`femnist-E10-N10` as the claims write it."""
-    data, epochs, samples = row.split("-")
-    name = {"femnist": "FEMNIST", "cifar100": "CIFAR-100"}[data]
-    return f"{name}, E = {epochs[1:]}, N = {samples[1:]}"
+def tabled(chapter: str) -> Iterator[dict[str, str]]:
+    """The lines of a chapter's tables, by the names of their columns."""
+    (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    for output in (o for c in cells for o in c.get("outputs", ())):
+        page = "".join(output.get("data", {}).get("text/html", ""))
+        if 'class="smelib-table"' not in page:
+            continue
+        rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in page.split("<tr>")[1:]]
+        rows = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
+        for row in rows[1:]:
+            yield dict(zip(rows[0], row, strict=True))
 
 
 def chapter_3() -> Iterator[Fact]:
@@ -89,30 +97,24 @@ def chapter_8() -> Iterator[Fact]:
 
 
 def chapter_9() -> Iterator[Fact]:
-    second = ""
-    for line in printed("09"):
-        columns = re.findall(rf"(?:{NUMBER}|–) \| ({OURS}|–)", line)
-        if re.match(r"(femnist|cifar100)-\S+ +\S+ \|", line) and columns:
-            for method, (_, value, n) in zip(METHODS, columns, strict=True):
-                if value:
-                    yield ("PSNR (dB)", line.split()[0], method, "PyTorch's"), value, n
-        far = rf"  (\S+) +(\w+) +(torch|lecun) +paper {NUMBER}, ours ({NUMBER}) dB \((\d+)\)"
-        if match := re.match(far, line):
-            row, method, init, value, n = match.groups()
-            yield ("PSNR (dB)", row, method, WEIGHTS[init]), value, n
-        second = m[1] if (m := re.match(r"SME minus (IG|DLFA), dB", line)) else second
-        lead = rf"(\S+) +{NUMBER} ± {NUMBER} +\w+ +\| +({NUMBER}) ± .* of (\d+)$"
-        if match := re.match(lead, line):
-            row, value, n = match.groups()
-            words = "SME recovers better" if second == "IG" else "SME against DLFA"
-            yield (words, setting(row), "PyTorch's"), value, n
-        ratios = rf"(\S+-N50) +(?:{NUMBER}|–), +({NUMBER}) +(?:{NUMBER}|–), +({NUMBER})$"
-        if match := re.match(ratios, line):
-            for quantity, value in zip(("time", "memory"), match.groups()[1:], strict=True):
-                yield (f"{quantity} ÷ SME's", match[1], "DLFA", "PyTorch's"), f"{value}×", ""
-        if match := re.match(rf"FEMNIST, (\S+) +{NUMBER} ± {NUMBER} \(100\) +(.*)", line):
-            for init, (value, n) in zip(WEIGHTS, re.findall(OURS, match[2]), strict=True):
-                yield ("cosine at α = 0", match[1], "path", WEIGHTS[init]), value, n
+    for line in tabled("09"):
+        name = next(iter(line.values()))
+        if "PSNR in dB" in line and f"{METHODS[0]}, ours" in line:
+            for method in METHODS:
+                if match := re.match(OURS, line[f"{method}, ours"]):
+                    yield ("PSNR (dB)", name, method, "PyTorch's"), match[1], match[2]
+        for second, words in (("IG", "SME recovers better"), ("DLFA", "SME against DLFA")):
+            if match := re.match(OURS, line.get(f"SME − {second}, ours", "")):
+                yield (words, name, "PyTorch's"), match[1], match[2]
+        for quantity in ("time", "memory"):
+            if "DLFA over SME" in line and (ours := line[f"{quantity}, ours"]):
+                value, n = re.fullmatch(rf"({NUMBER}×) \((\d+)\)", ours).groups()
+                yield (f"{quantity} ÷ SME's", name, "DLFA", "PyTorch's"), value, n
+        for whose in WEIGHTS.values() if "cosine at w0, FEMNIST" in line else ():
+            if match := re.match(OURS, line[f"ours, {whose}"]):
+                yield ("cosine at α = 0", name, "path", whose), match[1], match[2]
+        if match := re.match(OURS, line.get("ours, dB (clients)", "")):
+            yield ("PSNR (dB)", name, line["attack"], line["weights"]), match[1], match[2]
 
 
 def chapter_10() -> Iterator[Fact]:

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.func import grad, vmap
+from torch.nn.functional import cross_entropy
 
 import smelib
 from smelib import checks, labels
@@ -100,6 +102,7 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     names: dict = {"torch": torch, "np": np, "smelib": smelib, "P": P, "theory": smelib.theory}
     exec("from torch.func import functional_call, grad", names)
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
+    exec("from scipy import stats", names)
     exec("from scipy.optimize import linear_sum_assignment", names)
     for cell in book["cells"]:
         if "your-turn" in cell["metadata"].get("tags", []):
@@ -129,6 +132,8 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "sme_loss": ("07", ("sme_loss", "mismatch", "flat")),
     "simulate": ("08", ("train", "slope")),
     "merge": ("08", ("merge",)),
+    "score": ("09", ("score",)),
+    "paired": ("09", ("paired",)),
     "estimate": ("12", ("estimate",)),
     "whole": ("12", ("whole",)),
 }
@@ -173,6 +178,11 @@ SLIPS = [
     ("simulate", ("model, w, images", "model, w0, images"), "all gradients at w0"),
     ("simulate", ("w[k] - lr * g[k]", "(w[k] - lr * g[k]).detach()"), "you detach"),
     ("merge", ("(c.numpy())[1]", "(c.T.numpy())[1]"), "your matching is inverted"),
+    ("score", ("cost[rows, columns]", "cost.diagonal()"), "in the order given"),
+    ("score", ("cost[rows, columns]", "cost.min(axis=1)"), "one image may serve twice"),
+    ("paired", ("ddof=1", "ddof=0"), "you divide the squares by n"),
+    ("paired", ("0.975", "0.95"), "leaves 5 % above"),
+    ("paired", (" / np.sqrt(len(d))", ""), "spread of single clients"),
     ("estimate", ("protocol.lr * steps *", "protocol.lr *"), "number of steps"),
     ("whole", ("down[up] += 1", "pass"), "you only round down"),
 ]
@@ -226,7 +236,22 @@ def retraced(function: str, swap: tuple[str, str] | None = None) -> Callable:
     return pure
 
 
+def parts(model, w, z, labels):
+    def loss(w, x, y):
+        return cross_entropy(model.logits(w, x[None]), y[None])
+
+    rows = vmap(grad(loss), in_dims=(None, 0, 0))(w, z, labels)
+    return torch.cat([v.flatten(1) for v in rows.values()], dim=1)
+
+
+def left_out(rows):
+    u = rows.sum(dim=0)
+    return torch.stack([1 - (u @ (u - a)) / (u.norm() * (u - a).norm()) for a in rows])
+
+
 OPEN = {
+    "parts": parts,
+    "left_out": left_out,
     "project": project,
     "surrogate": surrogate,
     "order_prior": order_prior,

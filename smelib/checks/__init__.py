@@ -5,6 +5,7 @@ one sentence that names the mistake where it knows it, where it is not. The docs
 the signature that it expects. Another `seed` tries other cases.
 """
 
+from smelib.checks.comparing import left_out, paired, parts, score
 from smelib.checks.engine import NotYet, unless_written
 from smelib.checks.losses import (
     angle,
@@ -43,14 +44,18 @@ __all__ = [
     "estimate",
     "ig_loss",
     "intrinsic_error",
+    "left_out",
     "local_walk",
     "merge",
     "order_prior",
+    "paired",
     "parallel_point",
+    "parts",
     "plane_ratios",
     "project",
     "psnr",
     "retrace_loss",
+    "score",
     "segment_cosine",
     "simulate",
     "sme_loss",

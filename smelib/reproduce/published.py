@@ -13,21 +13,25 @@ from smelib.version import REPOSITORY, __version__
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def results(name: str) -> str:
-    """The text of a file of measured results: the clone's, or else what came with the package.
+def folder() -> Path:
+    """The folder of measured results: the clone's, or else what came with the package.
 
-    `name` is a path under `results/`, like `"speed.json"`. A clone around the working folder comes
-    first, then one around the package. An installed package carries the numbers of its day.
+    A clone around the working folder comes first, then one around the package. An installed package
+    carries the numbers of its day.
     """
-    for folder in (Path.cwd(), *Path.cwd().parents, PACKAGE.parent):
-        if (folder / "_toc.yml").is_file() and (folder / "results").is_dir():
-            file = folder / "results" / name
-            if not file.is_file():
-                raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
-            return file.read_text(encoding="utf-8")
-    packaged = PACKAGE / "results" / name
-    if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
+    for place in (Path.cwd(), *Path.cwd().parents, PACKAGE.parent):
+        if (place / "_toc.yml").is_file() and (place / "results").is_dir():
+            return place / "results"
+    return PACKAGE / "results"
+
+
+def results(name: str) -> str:
+    """The text of a file of measured results; `name` is a path under it, like `"speed.json"`."""
+    file = folder() / name
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    if folder() != PACKAGE / "results":
+        raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
     raise InputError(
         f"results/{name} is neither in a clone around here nor among the numbers that came with "
         f"smelib {__version__}; run this inside a clone of {REPOSITORY}."
