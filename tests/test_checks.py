@@ -102,6 +102,8 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
     exec("from scipy.optimize import linear_sum_assignment", names)
     for cell in book["cells"]:
+        if "your-turn" in cell["metadata"].get("tags", []):
+            continue  # the empty function; its solution comes next
         source = "".join(cell["source"])
         for function in re.findall(r"^def \w+\(.*?(?=^\S|\Z)", source, re.M | re.S):
             name = re.match(r"def (\w+)", function)[1]
@@ -157,7 +159,7 @@ SLIPS = [
     ("ig_loss", ("tv * total", "total"), "multiply it by tv"),
     ("local_walk", ("grad(loss)(path[-1]", "grad(loss)(path[0]"), "all gradients at w0"),
     ("intrinsic_error", ("float(1 - u @ g", "float(u @ g"), "your error is the cosine"),
-    ("segment_cosine", ("d, g = w0 - end,", "d, g = end - w0,"), "the update is w0 - end"),
+    ("segment_cosine", ("u, g = w0 - end,", "u, g = end - w0,"), "the update is w0 - end"),
     ("parallel_point", ("== left", "!= left"), "keep the other"),
     ("sme_loss", ("w + alpha * (", "w - alpha * ("), "walks away from wT"),
     (
