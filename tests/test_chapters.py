@@ -205,7 +205,6 @@ FIRST_EDITION = (
     "01_what_the_server_sees",
     "03_ig",
     "04_many_steps",
-    "05_gradient_flow_2d",
     "06_low_rank",
     "07_sme",
     "08_dlfa",

@@ -164,7 +164,7 @@ SLIPS = [
     ("ig_loss", ("tv * total", "total"), "multiply it by tv"),
     ("local_walk", ("grad(loss)(path[-1]", "grad(loss)(path[0]"), "all gradients at w0"),
     ("intrinsic_error", ("float(1 - u @ g", "float(u @ g"), "your error is the cosine"),
-    ("segment_cosine", ("d, g = w0 - end,", "d, g = end - w0,"), "the update is w0 - end"),
+    ("segment_cosine", ("u, g = w0 - end,", "u, g = end - w0,"), "the update is w0 - end"),
     ("parallel_point", ("== left", "!= left"), "keep the other"),
     ("sme_loss", ("w + alpha * (", "w - alpha * ("), "walks away from wT"),
     (

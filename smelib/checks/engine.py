@@ -84,7 +84,9 @@ def mapped(change: Callable[[Tensor], Tensor], thing: Any) -> Any:
 
 def tensors(thing: Any) -> Iterator[Tensor]:
     """Every number in an argument or an answer, as tensors; a dict's in the order of its names."""
-    if isinstance(thing, NUMBERS):
+    if isinstance(thing, float):
+        yield torch.tensor(thing, dtype=torch.float64)  # as_tensor would round it to float32
+    elif isinstance(thing, NUMBERS):
         yield torch.as_tensor(thing)
     elif isinstance(thing, dict):
         for name in sorted(thing, key=str):

@@ -1,7 +1,7 @@
 """Gradient flow, the segment between its ends, and the point where the gradient is parallel to it.
 
 The plane is small enough to see: a loss, the flow $\\dot w = -\\nabla \\ell(w)$ from $w_0$ to
-$w_T$, and the segment $w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ the server can walk along. Networks
+$w_T$, and the segment $w_\\alpha = w_0 + \\alpha (w_T - w_0)$ the server can walk along. Networks
 have more dimensions; what counts there is how much of the gradients one plane holds. [Zhu23]
 """
 
@@ -166,7 +166,7 @@ def descend(gradient: Field, w0: ArrayLike, lr: float, steps: int) -> np.ndarray
 
 
 def segment(w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # noqa: N803
-    """$w(\\alpha) = w_0 + \\alpha (w_T - w_0)$ for one alpha or many; alpha = 0 is the start."""
+    """$w_\\alpha = w_0 + \\alpha (w_T - w_0)$ for one alpha or many; alpha = 0 is the start."""
     return w0 + np.asarray(alpha)[..., None] * (wT - w0)
 
 
@@ -180,7 +180,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def cosines(gradient: Field, w0: np.ndarray, wT: np.ndarray, alpha: ArrayLike) -> np.ndarray:  # noqa: N803
-    """The cosine between the update $w_0 - w_T$ and $\\nabla \\ell(w(\\alpha))$."""
+    """The cosine between the update $w_0 - w_T$ and $\\nabla \\ell(w_\\alpha)$."""
     return cosine(_update(w0, wT), gradient(segment(w0, wT, alpha)))
 
 
@@ -216,12 +216,12 @@ def parallel_points(
     *,
     grid: int = 400,
 ) -> np.ndarray:
-    """Every alpha of [0, 1] where the gradient is parallel to the update, cosine +1 or -1.
+    """Each alpha of [0, 1] found where the gradient is parallel to the update, cosine +1 or -1.
 
-    They are the zeros of $(w_0 - w_T) \\times \\nabla \\ell(w(\\alpha))$: a sign change between two
-    neighbours of the grid, refined by Brent's method. The grid is finer towards the ends, where a
-    flow that has almost arrived hides two zeros close together. A point where the gradient itself
-    vanishes is none of them.
+    They are zeros of $(w_0 - w_T) \\times \\nabla \\ell(w_\\alpha)$: a sign change between two
+    neighbours of the grid, refined by Brent's method. Two zeros between neighbours escape it, and a
+    zero without a change of sign. The grid is finer towards the ends, where a flow that has almost
+    arrived hides two zeros close together. A point where the gradient vanishes is none of them.
     """
     update = _update(w0, wT)
 
