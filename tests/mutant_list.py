@@ -1407,7 +1407,7 @@ MODULES = {
             ),
             Mutant(
                 "model.loss(private(images), labels)",
-                "model.loss(private(images), labels) * 2",
+                "(2 * model.loss(private(images), labels))",
                 "twice",
             ),
             Mutant("momentum=protocol.momentum", "momentum=0.0", "no momentum"),
