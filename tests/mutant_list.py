@@ -1421,4 +1421,35 @@ MODULES = {
             Mutant("strict=False):", "strict=False) and False:", "batch norm mixes samples"),
         ),
     ),
+    "aware": Module(
+        "smelib/aware.py",
+        ("tests/test_aware.py",),
+        (
+            Mutant(
+                "v != update.before[k].to(v)", "v == update.before[k].to(v)", "the unsent weights"
+            ),
+            Mutant("torch.tanh(v / typical)", "v / typical", "no signs"),
+            Mutant("2 * v.abs().max() / (2**bits - 1)", "0.0 * v.abs().max()", "no cell"),
+            Mutant("P.dot(sent, slope) / P.dot(slope, slope)", "1.0", "a gradient of any length"),
+            Mutant("return value + far,", "return value,", "cells cost nothing"),
+            Mutant("update.after, factor)", "update.after, 1 / factor)", "shorter"),
+            Mutant("lambda images, aux: seen(dummy(images, aux))", "dummy", "seen is ignored"),
+            Mutant(
+                "P.add(start, ahead, aux[name])", 'P.add(start, ahead, aux["alpha"])', "one alpha"
+            ),
+            Mutant("P.mean(moved, sizes)", "P.mean(moved, [1] * len(sizes))", "N does not weigh"),
+            Mutant(
+                "(1 - walked) * (straight - tv)", "walked * (straight - tv)", "TV the wrong way"
+            ),
+            Mutant("longest * recipe.rates", "0 * recipe.rates", "alpha stays"),
+            Mutant(
+                "(0, longest)", "(0, 2 * longest)", "alpha goes too far", "alpha has no reason to"
+            ),
+            Mutant("1, seen=seen)", "1)", "the walker compares all weights", "it only chooses"),
+            Mutant("sum(value for value, _ in found)", "found[0][0]", "one round counts"),
+            Mutant('{f"client {i} {k}"', '{f"client 0 {k}"', "one walk for all"),
+            Mutant("protocol and protocol.lr", "None", "the clipped length again"),
+            Mutant("[1] * len(updates))", "range(len(updates)))", "no mean"),
+        ),
+    ),
 }

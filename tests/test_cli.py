@@ -153,7 +153,7 @@ def test_attack_refuses(
 def test_a_defence_changes_what_is_sent_and_is_written_down(tmp_path: Path) -> None:
     """Clipped first and quantised then, as typed; the client's training is the same."""
     sent = {}
-    for words in ("none", "clip:0.001,quantise:4", "quantise:4,clip:0.001"):
+    for words in ("none", "clip:0.001,quantise:2", "quantise:2,clip:0.001"):
         out = tmp_path / words.replace(":", "-")
         assert cli.main(["attack", *QUICK, "--defence", words, "--out", str(out)]) == 0
         assert json.loads((out / "result.json").read_text())["defence"] == words
