@@ -1,12 +1,12 @@
 """Every defence against an attacker who does not know it and one who does, and what it costs.
 
-    python benchmarks/defences.py --data-root DIR [--parts baseline,attack,utility] [--only TEXT]
+    python benchmarks/defences.py --data-root DIR [--parts baseline,attack,utility] [--only REGEX]
                                   [--rows "mnist R0,femnist R0"] [--clients 5] [--seeds 3]
                                   [--steps 200] [--results FILE]
 
 `attack` inverts the same clients' updates under each setting of each defence, by SME and retrace,
-naive and aware, and asks a classifier that was trained on other people's originals which of the
-pictures it still reads. `utility` is the accuracy of a federation of non-IID clients with the same
+naive and aware, and asks a classifier that was trained on originals which of the pictures it still
+reads. `utility` is the accuracy of a federation of non-IID clients with the same
 knobs. `baseline` is what the prior alone gives: the mean image, and the best of 1,000 images of
 others. Lengths are in units of an undefended update's own, so that a knob means the same in each
 part. Every run is stored in `results/defences.json`, and one that is there is not repeated.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -378,7 +379,7 @@ def work(args: argparse.Namespace) -> int:
         if part not in PARTS:
             raise nearest("part", part, PARTS)
         for key, job in plan(part, args):
-            if key in stored() or not all(word in key for word in args.only.split("&")):
+            if key in stored() or not re.search(args.only, key):
                 continue
             found = job()
             file.write_text(json.dumps({**stored(), key: found}, indent=1) + "\n")
@@ -396,7 +397,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=5, help="per row (5)")
     parser.add_argument("--seeds", type=int, default=3, help="federations per setting (3)")
     parser.add_argument("--steps", type=int, default=200, help="of every attack (200)")
-    parser.add_argument("--only", default="", help="only runs whose name has these words: a&b")
+    parser.add_argument("--only", default="", help="only runs whose name matches this")
     parser.add_argument("--first", type=int, default=0, help="the first client's seed")
     parser.add_argument("--results", default=str(RESULTS), help="where the runs are stored")
     return in_sentences("defences", lambda: work(parser.parse_args()))

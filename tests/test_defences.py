@@ -256,5 +256,7 @@ def test_the_bound_on_reconstruction_is_the_formula_s_where_there_is_one() -> No
     drawn = defences.reconstruction_bound(4.0, 1 - 1e-9, 9, prior=0.1)
     print(f"reconstruction bound {exact:.4f}, drawn {drawn:.4f}")
     assert drawn == pytest.approx(exact, abs=0.006)
+    once = defences.reconstruction_bound(2.0, 0.3, 1, prior=0.1)
+    assert once == pytest.approx(0.7 * 0.1 + 0.3 * normal.cdf(normal.ppf(0.1) + 0.5), abs=0.004)
     rare = defences.reconstruction_bound(4.0, 0.1, 9, prior=0.1)
     assert 0.1 < rare < drawn

@@ -73,8 +73,9 @@ def test_opacus_s_epsilon_is_above_the_exact_one_of_full_batches() -> None:
 )
 def test_without_noise_and_clipping_it_is_plain_training(tiny: object, how: dict) -> None:
     protocol = smelib.Protocol(3, len(tiny.client), 0.05, schedule=lambda t, n: 1 - t / n, **how)
-    found = dp_sgd(tiny.network, tiny.client, protocol, noise=0.0, norm=1e9)
-    plain = smelib.local_update(tiny.network, tiny.client, protocol)
+    start = {k: 1.1 * v for k, v in tiny.network.params().items()}
+    found = dp_sgd(tiny.network, tiny.client, protocol, noise=0.0, norm=1e9, before=start)
+    plain = smelib.local_update(tiny.network, tiny.client, protocol, before=start)
     assert (found.epsilon, found.rate, found.steps) == (math.inf, 1.0, 3)
     for k, v in plain.after.items():
         assert torch.allclose(found.update.after[k], v, atol=1e-9)
