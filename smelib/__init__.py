@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from smelib import (
         attacks,
         auditing,
+        aware,
         checks,
         data,
         defences,
@@ -49,6 +50,7 @@ __all__ = [
     "audit",
     "auditing",
     "average",
+    "aware",
     "checks",
     "data",
     "defences",

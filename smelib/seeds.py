@@ -20,6 +20,8 @@ PURPOSES = {
     "weights": "a network's initial weights",
     "batches": "the order of a client's batches",
     "defence": "what a client does before it sends",
+    "masks": "the masks of secure aggregation: one client's, or that of two",
+    "bound": "the draws behind a bound on reconstruction",
     "rounds": "who reports in a round of FedAvg",
     "round": "the seed of client i in round r: derive(seed, 'round', r, i)",
     "start": "an attack's first dummies",

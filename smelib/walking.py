@@ -91,6 +91,7 @@ class Walker:
     protocol: Protocol
     rate: float | None
     nodes: int
+    seen: Callable[[Params], Params] = lambda gradient: gradient  # what a defence lets through
 
     @property
     def target(self) -> Params:
@@ -140,7 +141,9 @@ class Walker:
         parts["rest"] = P.sub(path.mean, _stretched(path.slopes, path.stretch))
         walked = self._held(path.nodes, parts, walked=torch.ones_like(far))
         straight = self.slope(images, {**segment, "alpha": held["alpha"]})
-        closer = P.cosine(target, path.mean) > P.cosine(target, straight)  # not so if it is NaN
+        walked_seen, straight_seen = self.seen(path.mean), self.seen(straight)
+        # Not so if it is NaN.
+        closer = P.cosine(target, walked_seen) > P.cosine(target, straight_seen)
         found = {k: torch.where(closer, v, segment[k]) for k, v in walked.items()}
         # Held or not, the next walk goes as far along the update as the client went.
         longer = far / (steps * P.dot(path.mean, target))

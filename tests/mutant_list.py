@@ -1272,4 +1272,180 @@ MODULES = {
             Mutant("uniform(draw, 16 + k) - 0.8", "uniform(draw, 16 + k)", "none is negative"),
         ),
     ),
+    "defences": Module(
+        "smelib/defences/sending.py",
+        ("tests/test_defences.py",),
+        (
+            Mutant("if length > norm else move", "if length < norm else move", "short ones grow"),
+            Mutant("norm / length", "length / norm", "clipping lengthens"),
+            Mutant(
+                "v.double() for k, v in move.items()",
+                "v.double() ** 2 for k, v in move.items()",
+                "no norm",
+            ),
+            Mutant(
+                "v + sigma * torch.randn", "v + sigma**2 * torch.randn", "noise of the variance"
+            ),
+            Mutant(
+                "torch.randn(v.shape, generator=generator",
+                "torch.rand(v.shape, generator=generator",
+                "uniform",
+            ),
+            Mutant("every.abs().topk", "every.topk", "what fell most is not sent"),
+            Mutant("every * (len(every) / count)", "every * 1.0", "random_k shrinks the mean"),
+            Mutant(
+                "torch.randperm(len(every), generator=generator)",
+                "torch.arange(len(every))",
+                "the first weights",
+            ),
+            Mutant(
+                "chance < place - place.floor()",
+                "place - place.floor() > 0.5",
+                "the nearest, biased",
+            ),
+            Mutant(
+                "chance < place - place.floor()",
+                "chance > place - place.floor()",
+                "the wrong neighbour",
+            ),
+            Mutant("steps = 2**bits - 1", "steps = 2**bits", "one value too many"),
+            Mutant("cell = 2 * largest", "cell = largest", "a grid of half the width"),
+            Mutant("v.sign() * v.abs().mean()", "v.sign()", "every layer moves by 1"),
+            Mutant(
+                "torch.where(v == move[k], new[k].to(v), wide[k] + v)", "(wide[k] + v)", "rounding"
+            ),
+            Mutant("math.ceil(share * weights)", "int(share * weights)", "one weight fewer"),
+            Mutant("if not 0 < share <= 1", "if not 0 < share", "a share above 1"),
+            Mutant("if v.is_floating_point()}", "}", "counters are defended"),
+            Mutant("bits >= 32", "bits >= 320", "32 bits round"),
+        ),
+    ),
+    "defences' seam": Module(
+        "smelib/defences/seam.py",
+        ("tests/test_defences.py",),
+        (
+            Mutant(
+                "for defence in defences:", "for defence in reversed(defences):", "from the right"
+            ),
+            Mutant(
+                "update = defence(update, generator)",
+                "defence(update, generator)",
+                "nothing is done",
+            ),
+            Mutant("if not callable(defence)", "if False", "a number is a defence"),
+        ),
+    ),
+    "accounting": Module(
+        "smelib/defences/accounting.py",
+        ("tests/test_defences.py",),
+        (
+            Mutant("mu = 2 * norm", "mu = norm", "the neighbour is no client at all"),
+            Mutant("math.sqrt(rounds) / sigma", "rounds / sigma", "rounds add up without a root"),
+            Mutant("- below - delta", "- delta", "a bound that is not tight"),
+            Mutant("-mu / 2 - epsilon / mu)", "mu / 2 - epsilon / mu)", "the other tail"),
+            Mutant("return 0.0", "return delta", "no privacy lost is some"),
+            Mutant("math.sqrt(steps) / noise", "steps / noise", "steps add up without a root"),
+            Mutant(
+                "generator.random(draws) < taken",
+                "generator.random(draws) > taken",
+                "who is in a batch",
+            ),
+            Mutant("ratios(0.0), 1 - prior", "ratios(0.0), prior", "the least likely events"),
+            Mutant(
+                "(2 * x - 1)",
+                "(2 * x + 1)",
+                "another likelihood ratio",
+                equivalent="a shift of every ratio, the threshold's too, while rate is 1",
+            ),
+        ),
+    ),
+    "masking": Module(
+        "smelib/defences/masking.py",
+        ("tests/test_secure_sum.py",),
+        (
+            Mutant("mask if client < other else -mask", "mask", "the masks add up"),
+            Mutant("if other != client:", "if True:", "a mask with oneself cancels with nobody"),
+            Mutant(
+                "min(client, other), max(client, other)", "client, other", "no two share a mask"
+            ),
+            Mutant("self._pairs(client, dropped, total)", "0", "a dropout leaves its masks"),
+            Mutant("total = total - self._mask(total, client)", "pass", "own masks stay"),
+            Mutant("own = self._ring(own + self._mask(update, client))", "pass", "no own mask"),
+            Mutant("* update.samples * 2.0", "* 2.0", "N does not weigh"),
+            Mutant(
+                "2.0**self.fraction * samples", "2.0**self.fraction", "the sum and not the mean"
+            ),
+            Mutant("self._ring(numbers + half) - half", "numbers", "negative numbers are large"),
+            Mutant("if len(messages) < self.least", "if False", "one client alone is revealed"),
+            Mutant("(self.modulus - 1) / self.clients", "(self.modulus - 1)", "a sum may wrap"),
+            Mutant('"masks", *who)', '"masks")', "one mask for all"),
+            Mutant(
+                "torch.randint(1 << self.modulus,",
+                "torch.randint(1 << self.fraction,",
+                "no uniform",
+            ),
+            Mutant("if i not in dropped}", "}", "nobody drops out"),
+        ),
+    ),
+    "dp-sgd": Module(
+        "smelib/defences/training.py",
+        ("tests/test_dp_sgd.py",),
+        (
+            Mutant(
+                "value.copy_(weights[name])",
+                "pass",
+                "before= is ignored",
+            ),
+            Mutant("copy.deepcopy(model.body)", "model.body", "the network is trained"),
+            Mutant("noise_multiplier=noise", "noise_multiplier=2 * noise", "twice the noise"),
+            Mutant("max_grad_norm=norm", "max_grad_norm=1.0", "another norm"),
+            Mutant(
+                'noise_generator=seeds.generator(seed, "defence")',
+                "noise_generator=None",
+                "no seed",
+            ),
+            Mutant(
+                "model.loss(private(images), labels)",
+                "(2 * model.loss(private(images), labels))",
+                "twice",
+            ),
+            Mutant("momentum=protocol.momentum", "momentum=0.0", "no momentum"),
+            Mutant("protocol.schedule(min(t, steps - 1), steps)", "1.0", "no schedule"),
+            Mutant("[(noise, rate, steps)]", "[(noise, rate, steps + 1)]", "one step more"),
+            Mutant(
+                "if noise else math.inf\n    return Private",
+                "if noise else 0.0\n    return Private",
+                "no noise is perfect privacy",
+            ),
+            Mutant("strict=False):", "strict=False) and False:", "batch norm mixes samples"),
+        ),
+    ),
+    "aware": Module(
+        "smelib/aware.py",
+        ("tests/test_aware.py",),
+        (
+            Mutant(
+                "v != update.before[k].to(v)", "v == update.before[k].to(v)", "the unsent weights"
+            ),
+            Mutant("torch.tanh(v / typical)", "v / typical", "no signs"),
+            Mutant("2 * v.abs().max() / (2**bits - 1)", "0.0 * v.abs().max()", "no cell"),
+            Mutant("P.dot(sent, slope) / P.dot(slope, slope)", "1.0", "a gradient of any length"),
+            Mutant("return value + far,", "return value,", "cells cost nothing"),
+            Mutant("update.after, factor)", "update.after, 1 / factor)", "shorter"),
+            Mutant("lambda images, aux: seen(dummy(images, aux))", "dummy", "seen is ignored"),
+            Mutant(
+                "P.add(start, ahead, aux[name])", 'P.add(start, ahead, aux["alpha"])', "one alpha"
+            ),
+            Mutant("P.mean(moved, sizes)", "P.mean(moved, [1] * len(sizes))", "N does not weigh"),
+            Mutant(
+                "(1 - walked) * (straight - tv)", "walked * (straight - tv)", "TV the wrong way"
+            ),
+            Mutant("longest * recipe.rates", "0 * recipe.rates", "alpha stays"),
+            Mutant("(0, longest)", "(0, 2 * longest)", "alpha goes too far"),
+            Mutant("sum(value for value, _ in found)", "found[0][0]", "one round counts"),
+            Mutant('{f"client {i} {k}"', '{f"client 0 {k}"', "one walk for all"),
+            Mutant("protocol and protocol.lr", "None", "the clipped length again"),
+            Mutant("[1] * len(updates))", "range(len(updates)))", "no mean"),
+        ),
+    ),
 }

@@ -51,6 +51,7 @@ ROOMS = (
     Room("pairing", "which image shows which original"),
     Room("labels", "labels read from an update", student=True),
     Room("attacks", "an objective and a recipe make an attack", student=True),
+    Room("aware", "the attacker who knows the defence"),
     Room("metrics", "PSNR and SSIM: where the truth is met", student=True),
     Room("theory", "gradient flow, paths, the theorems' bounds"),
     Room("checks", "a reader's functions against the kernel's", "the notebook's output"),

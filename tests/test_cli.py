@@ -132,12 +132,37 @@ def refused(argv: list[str], capsys: pytest.CaptureFixture, tmp_path: Path) -> s
         (["--device", "cuda:77"], "cannot be used"),
         (["--method", "dlg"], "single step"),
         (["--methd", "ig"], "unrecognized arguments"),
+        (["--defence", "nois:0.1"], "did you mean 'noise'"),
+        (["--defence", "noise"], "write a number after it, like noise:0.1"),
+        (["--defence", "clip:"], "'' is not a number"),
+        (["--defence", "clip:0.1,topk:lots"], "--defence topk:lots: 'lots' is not a number"),
+        (["--defence", "quantise:2.5"], "'2.5' is not a whole number"),
+        (["--defence", "clip:-1"], "--defence clip:-1: the norm to clip to is -1.0"),
+        (["--defence", "topk:2"], "at most 1"),
+        (["--defence", "noise:nan"], "finite"),
+        (["--defence", "sign:1"], "sign has no number"),
+        (["--defence", ""], "there is no defence ''"),
     ],
 )
 def test_attack_refuses(
     words: list[str], message: str, capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     assert message in refused(["attack", *words], capsys, tmp_path)
+
+
+def test_a_defence_changes_what_is_sent_and_is_written_down(tmp_path: Path) -> None:
+    """Clipped first and quantised then, as typed; the client's training is the same."""
+    sent = {}
+    for words in ("none", "clip:0.001,quantise:2", "quantise:2,clip:0.001"):
+        out = tmp_path / words.replace(":", "-")
+        assert cli.main(["attack", *QUICK, "--defence", words, "--out", str(out)]) == 0
+        assert json.loads((out / "result.json").read_text())["defence"] == words
+        before, after = (load_file(out / f"{w}.safetensors") for w in ("w0", "wT"))
+        sent[words] = torch.cat([(after[k] - v).flatten() for k, v in before.items()])
+    plain, first, last = sent.values()
+    assert float(plain.norm()) > 0.002
+    assert float(last.norm()) == pytest.approx(0.001, rel=0.01)
+    assert float(first.norm()) > 0.0011, "the quantiser's noise comes after the clipping"
 
 
 def test_no_command(capsys: pytest.CaptureFixture) -> None:

@@ -65,6 +65,6 @@ def judged_afresh(folder: Path) -> int:
 def test_the_tests_judge_the_copy_and_not_this_package(tmp_path: Path) -> None:
     mutants.copy(ROOT, tmp_path)
     assert judged_afresh(tmp_path) == mutants.SURVIVED
-    file = tmp_path / "smelib" / "defences.py"
+    file = tmp_path / "smelib" / "defences" / "seam.py"
     file.write_text(file.read_text("utf-8").replace("return update\n", "return None\n"), "utf-8")
     assert judged_afresh(tmp_path) == mutants.CAUGHT

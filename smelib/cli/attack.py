@@ -8,7 +8,7 @@ from pathlib import Path
 from smelib import data, models
 from smelib.cli.files import room_for, write
 from smelib.cli.inverting import invert, labels_of, options, result_of
-from smelib.cli.words import known_names, number
+from smelib.cli.words import DEFENCES, defence, known_names, number
 from smelib.errors import InputError
 from smelib.federated import local_update
 from smelib.metrics import evaluate
@@ -33,7 +33,7 @@ def attack(args: argparse.Namespace) -> dict:
             f"--epochs {args.epochs} with these batches makes {protocol.steps(args.samples):,} "
             f"local steps, which take days; up to {MOST_STEPS:,} are run here."
         )
-    chosen = options(args)
+    chosen, before_sending = options(args), defence(args.defence)
     client = data.client(
         args.dataset,
         args.samples,
@@ -43,7 +43,7 @@ def attack(args: argparse.Namespace) -> dict:
         download=args.download,
     )
     model = models.build(args.network, client.shape, client.classes, init=args.init, seed=args.seed)
-    update = local_update(model, client, protocol, seed=args.seed)
+    update = local_update(model, client, protocol, seed=args.seed, defence=before_sending)
     room_for(args.out, 2 * sum(v.numel() * v.element_size() for v in update.before.values()))
     # Sorted: an adversary who knows the labels knows no order, and `audit` finds the same images.
     in_order = ",".join(map(str, client.labels.sort().values.tolist()))
@@ -63,6 +63,7 @@ def attack(args: argparse.Namespace) -> dict:
         psnr=round(score.psnr, 4),
         ssim=round(score.ssim, 4),
         labels_from=args.labels,
+        defence=args.defence,
     )
     if args.out:
         shape = "x".join(map(str, client.shape))
@@ -85,6 +86,11 @@ def add_options(a: argparse.ArgumentParser) -> None:
         "--init", default="torch", help="initial weights: torch, lecun, lecun_scale or zero_bias"
     )
     a.add_argument("--labels", default="known", help="known, recovered, or a list like 3,1,4")
+    a.add_argument(
+        "--defence",
+        default="none",
+        help=f"before sending, like clip:0.1,noise:0.001: {', '.join(DEFENCES)} (none)",
+    )
     a.add_argument("--distinct-labels", action="store_true", help="at most one image per class")
     a.add_argument("--data-root", help="folder with femnist.npz, LEAF's JSON, or archives")
     a.add_argument("--download", action="store_true", help="let torchvision fetch the data set")

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from smelib import attacks, models
+from smelib import attacks, defences, models
 from smelib.cli.files import room_for
 from smelib.errors import InputError, nearest
 
@@ -44,6 +44,38 @@ def shape(text: str) -> tuple[int, int, int]:
             f"--dataset-shape {text!r}: the channels come first (CxHxW); did you mean {w}x{c}x{h}?"
         )
     return c, h, w
+
+
+DEFENCES = {
+    "clip": defences.clip,
+    "noise": defences.noise,
+    "topk": defences.top_k,
+    "randomk": defences.random_k,
+    "quantise": defences.quantise,
+    "sign": defences.sign,
+}
+
+
+def defence(text: str) -> defences.Defence:
+    """What the client does before it sends, like clip:0.1,noise:0.001: one after the other."""
+    steps = []
+    for word in text.split(",") if text != "none" else []:
+        name, colon, value = (part.strip() for part in word.partition(":"))
+        if name not in DEFENCES:
+            raise nearest("defence", name, [*DEFENCES, "none"])
+        if bool(colon) == (name == "sign"):
+            how = "sign has no number" if colon else f"write a number after it, like {name}:0.1"
+            raise InputError(f"--defence {word}: {how}.")
+        try:
+            given = [int(value) if name == "quantise" else float(value)] if colon else []
+        except ValueError:
+            kind = "whole number" if name == "quantise" else "number"
+            raise InputError(f"--defence {word}: {value!r} is not a {kind}.") from None
+        try:
+            steps.append(DEFENCES[name](*given))
+        except InputError as error:
+            raise InputError(f"--defence {word}: {error}") from None
+    return defences.compose(*steps)
 
 
 def known_names(args: argparse.Namespace) -> None:

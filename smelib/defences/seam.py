@@ -1,7 +1,4 @@
-"""What a client does to its update before it sends: its one say in what the server sees.
-
-Hand one to `local_update(..., defence=...)`. The attack is not told.
-"""
+"""The seam: what a defence is, the one that does nothing, and several in a row."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TypeAlias
 
 import torch
 
+from smelib.errors import InputError
 from smelib.types import Update
 
 Defence: TypeAlias = Callable[[Update, torch.Generator], Update]
@@ -39,3 +37,23 @@ place. What needs a parameter is a function that returns a defence:
 def none(update: Update, generator: torch.Generator) -> Update:
     """Send the update as it is: what plain FedAvg does, and what every attack hopes for."""
     return update
+
+
+def compose(*defences: Defence) -> Defence:
+    """One defence after the other, from the left: `compose(clip(1), noise(0.1))`.
+
+    They share one random stream, so that no two draw the same numbers.
+    """
+    for i, defence in enumerate(defences):
+        if not callable(defence):
+            raise InputError(
+                f"defence {i + 1} of {len(defences)} is {defence!r}; give functions of "
+                "(update, generator), like defences.clip(1.0)."
+            )
+
+    def defend(update: Update, generator: torch.Generator) -> Update:
+        for defence in defences:
+            update = defence(update, generator)
+        return update
+
+    return defend
