@@ -202,7 +202,6 @@ def labels(notebook: NotebookNode) -> Complaints:
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 # Chapters that still wait for their second edition.
 FIRST_EDITION = (
-    "01_what_the_server_sees",
     "03_ig",
     "04_many_steps",
     "06_low_rank",
