@@ -129,6 +129,8 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "intrinsic_error": ("04", ("intrinsic_error",)),
     "segment_cosine": ("05", ("my_cosine",)),
     "parallel_point": ("05", ("my_root",)),
+    "spectrum": ("06", ("spectrum",)),
+    "plane_ratios": ("06", ("plane_ratios",)),
     "sme_loss": ("07", ("sme_loss", "mismatch", "flat")),
     "simulate": ("08", ("train", "slope")),
     "merge": ("08", ("merge",)),
@@ -166,6 +168,9 @@ SLIPS = [
     ("intrinsic_error", ("float(1 - u @ g", "float(u @ g"), "your error is the cosine"),
     ("segment_cosine", ("u, g = w0 - end,", "u, g = end - w0,"), "the update is w0 - end"),
     ("parallel_point", ("== left", "!= left"), "keep the other"),
+    ("spectrum", ("[::-1]", ""), "the weakest direction"),
+    ("spectrum", ("np.cumsum(squares)", "squares"), "add them up"),
+    ("plane_ratios", ("[:2]", "[:3]"), "a plane has two"),
     ("sme_loss", ("w + alpha * (", "w - alpha * ("), "walks away from wT"),
     (
         "sme_loss",

@@ -65,7 +65,7 @@ export function descent(gradient, start, time, rate, noise = 0, seed = 3) {
   return path;
 }
 
-/** The point w(alpha) of the segment from the first to the last point of a path. */
+/** The point w_alpha of the segment from the first to the last point of a path. */
 export function between(path, alpha) {
   const [w0, end] = [path[0], path[path.length - 1]];
   return w0.map((value, j) => value + alpha * (end[j] - value));
@@ -98,7 +98,7 @@ export function parallel(gradient, path, grid = 400) {
   return found;
 }
 
-/** The cosine between the update and the gradient at w(alpha). */
+/** The cosine between the update and the gradient at w_alpha. */
 export function cosineAt(gradient, path, alpha) {
   return cosine(update(path), gradient(between(path, alpha)));
 }

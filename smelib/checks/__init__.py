@@ -24,6 +24,7 @@ from smelib.checks.measures import (
     plane_ratios,
     psnr,
     segment_cosine,
+    spectrum,
     whole,
 )
 from smelib.checks.training import (
@@ -59,6 +60,7 @@ __all__ = [
     "segment_cosine",
     "simulate",
     "sme_loss",
+    "spectrum",
     "surrogate",
     "total_variation",
     "train_locally",

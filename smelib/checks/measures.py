@@ -171,7 +171,7 @@ def _stacks(seed: int) -> list[dict]:
         draw = seeds.numpy_generator(number, "checks")
         sizes = np.array([4.0, 2.0, 1.0, 0.5])
         found.append(
-            named(M=draw.normal(size=(6 + k, 4)) * sizes @ draw.normal(size=(4, 30)) + 0.5)
+            named(stack=draw.normal(size=(6 + k, 4)) * sizes @ draw.normal(size=(4, 30)) + 0.5)
         )
     return found
 
@@ -180,14 +180,14 @@ def _shares(stack: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return np.linalg.norm(stack @ basis.T, axis=1) / np.linalg.norm(stack, axis=1)
 
 
-@piece("plane_ratios(M)", _stacks, over="stacks of gradients")
-def plane_ratios(M: np.ndarray) -> np.ndarray:  # noqa: N803
-    """each row's share in the plane of the two leading right singular vectors of M.
+@piece("plane_ratios(stack)", _stacks, over="stacks of gradients")
+def plane_ratios(stack: np.ndarray) -> np.ndarray:
+    """each row's share in the plane of the two leading right singular vectors of the stack.
 
-    `M` is `[T, P]`, a gradient in each row; the answer is `[T]`, length inside over length. The
-    rows are not centred. Pure: chapter 6 has it in the open.
+    `stack` is `[T, P]`, a gradient in each row; the answer is `[T]`, length inside over length. The
+    rows are not centred.
     """
-    return theory.plane_ratios(M @ M.T)
+    return theory.plane_ratios(stack @ stack.T)
 
 
 @plane_ratios.mistake("you square the shares: it is length over length, so take the root.")
@@ -220,6 +220,50 @@ def _(stack):
 @plane_ratios.mistake("yours are lengths inside the plane: divide each by the row's own length.")
 def _(stack):
     return theory.plane_ratios(stack @ stack.T) * np.linalg.norm(stack, axis=1)
+
+
+def _grams(seed: int) -> list[dict]:
+    return [named(products=case["stack"] @ case["stack"].T) for case in _stacks(seed)]
+
+
+def _squares(products: np.ndarray) -> np.ndarray:
+    """The squared singular values, the largest first."""
+    return np.linalg.eigvalsh(products)[::-1].clip(min=0)
+
+
+@piece("spectrum(products)", _grams, over="matrices of inner products")
+def spectrum(products: np.ndarray) -> np.ndarray:
+    """the share of all squared lengths that the best 1, 2, ... directions hold, from M M^T.
+
+    `products` is the Gram matrix `[T, T]` of the gradients; the answer is `[T]`, and ends with 1.
+    """
+    squares = _squares(products)
+    return np.cumsum(squares) / squares.sum()
+
+
+@spectrum.mistake("yours are shares of single directions: add them up, so that the last is 1.")
+def _(products):
+    return _squares(products) / _squares(products).sum()
+
+
+@spectrum.mistake("you begin with the weakest direction: np.linalg.eigvalsh's values ascend.")
+def _(products):
+    return np.cumsum(_squares(products)[::-1]) / _squares(products).sum()
+
+
+@spectrum.mistake("you take roots: an eigenvalue of the Gram matrix is a squared length already.")
+def _(products):
+    return np.cumsum(np.sqrt(_squares(products))) / np.sqrt(_squares(products)).sum()
+
+
+@spectrum.mistake("you square: an eigenvalue of the Gram matrix is a squared length already.")
+def _(products):
+    return np.cumsum(_squares(products) ** 2) / (_squares(products) ** 2).sum()
+
+
+@spectrum.mistake("yours are squared lengths: divide by their sum.")
+def _(products):
+    return np.cumsum(_squares(products))
 
 
 def _evidence(seed: int) -> list[dict]:

@@ -124,7 +124,8 @@ def paper_sgd_bound(k: Constants) -> tuple[float, float]:
 
     Infinite where $C_{GD} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out, and where it
     divides by zero ($\\gamma = 0$, $G_2 = 1$, a run that ends at the minimum). A probability of
-    zero or less promises nothing.
+    zero or less promises nothing. Its exponent has the $c^2$ of the paper's lemma, which the proof
+    gives; the theorem prints $c$.
     """
     with np.errstate(over="ignore"):
         growth = np.float64(1 + k.lr * k.beta) ** (k.steps - 1)
@@ -132,7 +133,7 @@ def paper_sgd_bound(k: Constants) -> tuple[float, float]:
     if k.noise and k.drop > 0:
         c = 1 / (np.sqrt(k.lr) * growth)
         share = k.drop / (k.lipschitz * k.noise)
-        chance -= 3 * k.steps * np.exp(-min(c * share**2 / (4 * k.steps), c * share / 4))
+        chance -= 3 * k.steps * np.exp(-min((c * share) ** 2 / (4 * k.steps), c * share / 4))
         stray = k.lipschitz * k.steps * k.noise * k.lr * growth / k.drop
     if k.c_gd >= 1 or k.lr >= 1 or k.outside >= 1 or min(k.gamma, k.left) <= 0:
         return float("inf"), float(chance)
