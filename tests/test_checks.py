@@ -102,6 +102,8 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
     exec("from scipy.optimize import linear_sum_assignment", names)
     for cell in book["cells"]:
+        if "your-turn" in cell["metadata"].get("tags", []):
+            continue  # the reader's empty one
         source = "".join(cell["source"])
         for function in re.findall(r"^def \w+\(.*?(?=^\S|\Z)", source, re.M | re.S):
             name = re.match(r"def (\w+)", function)[1]
@@ -129,6 +131,7 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "merge": ("08", ("merge",)),
     "estimate": ("12", ("estimate",)),
     "whole": ("12", ("whole",)),
+    "blind": ("12", ("blind",)),
 }
 
 
@@ -173,6 +176,8 @@ SLIPS = [
     ("merge", ("(c.numpy())[1]", "(c.T.numpy())[1]"), "your matching is inverted"),
     ("estimate", ("protocol.lr * steps *", "protocol.lr *"), "number of steps"),
     ("whole", ("down[up] += 1", "pass"), "you only round down"),
+    ("blind", ("len(p) > n", "True"), "you take the median always"),
+    ("blind", ("(p / fall)[fall > 0]", "(p / fall)"), "you let all classes propose"),
 ]
 
 
@@ -523,13 +528,16 @@ def test_the_counts_before_rounding_are_those_of_the_kernel() -> None:
         s = checks.cases.scene(seed, kind="linear")
         z = torch.randn(64, *s.model.shape, generator=smelib.seeds.generator(0, "label dummies"))
         ends = [
-            labels._statistics(s.model, w, z.double()) for w in (s.update.before, s.update.after)
+            labels.statistics(s.model, w, z.double()) for w in (s.update.before, s.update.after)
         ]
-        seen = {"p": [p for p, _ in ends], "bias": labels._fall(s.model, s.update)["bias"]}
+        seen = {"p": [p for p, _ in ends], "bias": labels.falls(s.model, s.update)["bias"]}
         seen["N"] = len(s.client)
         found = checks.estimate.check.reference(seen, s.protocol, "bias")
         rounded = checks.whole.check.reference(found, seen["N"])
         assert torch.equal(rounded, labels.counts(s.model, s.update, s.protocol, dummies=64))
+        found = checks.blind.check.reference(seen, "bias")
+        rounded = checks.whole.check.reference(found, seen["N"])
+        assert torch.equal(rounded, labels.counts(s.model, s.update, dummies=64))
 
 
 def test_one_image_falls_out_of_the_division_whole() -> None:

@@ -17,6 +17,7 @@ from smelib.checks.losses import (
     total_variation,
 )
 from smelib.checks.measures import (
+    blind,
     estimate,
     intrinsic_error,
     parallel_point,
@@ -38,6 +39,7 @@ from smelib.checks.training import (
 __all__ = [
     "NotYet",
     "angle",
+    "blind",
     "divide",
     "dlg_loss",
     "estimate",
