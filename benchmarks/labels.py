@@ -39,6 +39,7 @@ CELLS = {  # name: data set, network, initialisation, samples
         ("cnn", "torch", ("femnist", "cifar100")),
         ("mlp", "torch", ("femnist",)),
         ("lenet", "torch", ("femnist",)),
+        ("lenet_softmax", "torch", ("femnist",)),  # the official code's, with a second softmax
         ("resnet8", "torch", ("femnist",)),
         ("vit", "torch", ("femnist",)),
         ("cnn", "lecun", ("femnist", "cifar100")),
@@ -52,18 +53,18 @@ def by_floor(model: Network, update: Update) -> Tensor:
     """Blind counts from the last layer's bias: the largest factor that no count forbids."""
     n, bias = update.samples, model.head()[1]
     z = torch.randn(256, *model.shape, generator=torch.Generator().manual_seed(0))
-    ends = (labels._statistics(model, w, z)[0] for w in (update.before, update.after))
+    ends = (labels.statistics(model, w, z)[0] for w in (update.before, update.after))
     p = sum(ends) / 2
     fall = update.before[bias] - update.after[bias]
-    return labels._round_to_total(n * p - n * (p / fall)[fall > 0].min() * fall, n)
+    return labels.round_to_total(n * p - n * (p / fall)[fall > 0].min() * fall, n)
 
 
 def activations(model: Network, client: Client) -> dict[str, float]:
     """The summed input of the last layer: noise over truth, and its spread over the images."""
     weights, z = model.params(), model.normalise(client.images)
     noise = torch.randn(256, *model.shape, generator=torch.Generator().manual_seed(0))
-    guess = float(labels._statistics(model, weights, noise)[1])
-    true = np.array([float(labels._statistics(model, weights, x[None])[1]) for x in z])
+    guess = float(labels.statistics(model, weights, noise)[1])
+    true = np.array([float(labels.statistics(model, weights, x[None])[1]) for x in z])
     return {"noise over truth": guess / true.mean(), "spread": true.std() / abs(true.mean())}
 
 
@@ -77,8 +78,10 @@ def run(cell: str, seed: int, root: str) -> dict:
     """One client: the labels misread after each number of epochs, by each form."""
     dataset, name, init, samples = CELLS[cell]
     client = smelib.data.client(dataset, samples, seed=seed, root=root)
-    model = smelib.models.build(name, client.shape, client.classes, init=init, seed=seed)
-    lr = 0.4 if name == "lenet" else 0.004
+    kind, _, softmax = name.partition("_")
+    options = {"init": init, "seed": seed} | ({"softmax": True} if softmax else {})
+    model = smelib.models.build(kind, client.shape, client.classes, **options)
+    lr = 0.4 if kind == "lenet" else 0.004
     marks = {Protocol(e, BATCH, lr).steps(samples): Protocol(e, BATCH, lr) for e in EPOCHS}
     path = smelib.local_path(model, client, marks[max(marks)], seed=seed)
     first = next(path)

@@ -24,7 +24,7 @@ def idlg(model: Network, update: Update) -> int:
             f"iDLG reads the label of one sample; this update comes from {update.samples}. "
             "Use labels.counts()."
         )
-    return int(_fall(model, _ready(model, update))["bias"].argmin())
+    return int(falls(model, _ready(model, update))["bias"].argmin())
 
 
 def _ready(model: Network, update: Update) -> Update:
@@ -39,7 +39,7 @@ def _ready(model: Network, update: Update) -> Update:
     return update.to(next(iter(update.before.values())).device, update.dtype)
 
 
-def _fall(model: Network, update: Update) -> dict[str, Tensor]:
+def falls(model: Network, update: Update) -> dict[str, Tensor]:
     """How far the last layer's bias fell, and the sums of its weight's rows."""
     weight, bias = model.head()
     fall = {k: update.before[k] - update.after[k] for k in (weight, bias)}
@@ -51,7 +51,7 @@ def _fall(model: Network, update: Update) -> dict[str, Tensor]:
     return {"bias": fall[bias], "rows": fall[weight].sum(dim=1)}
 
 
-def _statistics(model: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, Tensor]:
+def statistics(model: Network, weights: P.Params, z: Tensor) -> tuple[Tensor, Tensor]:
     """Mean softmax, and mean summed input of the last layer, of dummies under these weights."""
     module = model.structure.get_submodule(model.head()[0].rpartition(".")[0])
     seen: list[Tensor] = []
@@ -91,10 +91,10 @@ def counts(
     if layer not in ("bias", "rows"):
         raise nearest("layer", layer, ["bias", "rows"])
     update = _ready(model, update)
-    model, n, fall = model.like(update.before), update.samples, _fall(model, update)[layer].cpu()
+    model, n, fall = model.like(update.before), update.samples, falls(model, update)[layer].cpu()
     z = torch.randn(dummies, *model.shape, generator=seeds.generator(seed, "label dummies"))
     z = z.to(next(iter(update.before.values())))
-    (p0, o0), (p1, o1) = (_statistics(model, w, z) for w in (update.before, update.after))
+    (p0, o0), (p1, o1) = (statistics(model, w, z) for w in (update.before, update.after))
     if protocol is None:
         p = (p0 + p1) / 2
         absent = fall > 0 if bool((fall > 0).any()) else fall != 0
@@ -105,10 +105,10 @@ def counts(
         mix = (steps - 1) / (2 * steps)  # the mean of t/T
         p, o = torch.lerp(p0, p1, mix), torch.lerp(o0, o1, mix)
         factor = n / (steps * protocol.lr * (1 if layer == "bias" else o))
-    return _round_to_total(n * p - factor * fall, n)
+    return round_to_total(n * p - factor * fall, n)
 
 
-def _round_to_total(estimate: Tensor, total: int) -> Tensor:
+def round_to_total(estimate: Tensor, total: int) -> Tensor:
     """Non-negative integers that sum to `total`, largest residuals first."""
     estimate = estimate.cpu().double().clamp(min=0)
     if float(estimate.sum()) > 0:

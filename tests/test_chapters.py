@@ -208,7 +208,6 @@ FIRST_EDITION = (
     "08_dlfa",
     "10_trained_networks",
     "11_architectures",
-    "12_labels",
 )
 
 

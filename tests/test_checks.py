@@ -138,6 +138,7 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "paired": ("09", ("paired",)),
     "estimate": ("12", ("estimate",)),
     "whole": ("12", ("whole",)),
+    "blind": ("12", ("blind",)),
 }
 
 
@@ -190,6 +191,8 @@ SLIPS = [
     ("paired", (" / np.sqrt(len(d))", ""), "spread of single clients"),
     ("estimate", ("protocol.lr * steps *", "protocol.lr *"), "number of steps"),
     ("whole", ("down[up] += 1", "pass"), "you only round down"),
+    ("blind", ("len(p) > n", "True"), "you take the median always"),
+    ("blind", ("(p / fall)[fall > 0]", "(p / fall)"), "you let all classes propose"),
 ]
 
 
@@ -555,13 +558,16 @@ def test_the_counts_before_rounding_are_those_of_the_kernel() -> None:
         s = checks.cases.scene(seed, kind="linear")
         z = torch.randn(64, *s.model.shape, generator=smelib.seeds.generator(0, "label dummies"))
         ends = [
-            labels._statistics(s.model, w, z.double()) for w in (s.update.before, s.update.after)
+            labels.statistics(s.model, w, z.double()) for w in (s.update.before, s.update.after)
         ]
-        seen = {"p": [p for p, _ in ends], "bias": labels._fall(s.model, s.update)["bias"]}
+        seen = {"p": [p for p, _ in ends], "bias": labels.falls(s.model, s.update)["bias"]}
         seen["N"] = len(s.client)
         found = checks.estimate.check.reference(seen, s.protocol, "bias")
         rounded = checks.whole.check.reference(found, seen["N"])
         assert torch.equal(rounded, labels.counts(s.model, s.update, s.protocol, dummies=64))
+        found = checks.blind.check.reference(seen, "bias")
+        rounded = checks.whole.check.reference(found, seen["N"])
+        assert torch.equal(rounded, labels.counts(s.model, s.update, dummies=64))
 
 
 def test_one_image_falls_out_of_the_division_whole() -> None:

@@ -152,7 +152,7 @@ def test_nothing_needs_double_precision_on_the_device(
     images = torch.zeros(2, 1, 8, 8, device=device)
     pairing.match(images, images)
     metrics.evaluate(images, images)
-    labels._round_to_total(torch.zeros(3, device=device), 2)
+    labels.round_to_total(torch.zeros(3, device=device), 2)
     assert set(seen) == {"cpu"}
 
 

@@ -36,7 +36,7 @@ def statistics(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
         seen.append(z)
         return (P0, O0) if torch.equal(weights["3.bias"], start) else (P1, O1)
 
-    monkeypatch.setattr(labels, "_statistics", found)
+    monkeypatch.setattr(labels, "statistics", found)
     return seen
 
 
@@ -88,7 +88,7 @@ def test_statistics_are_those_of_the_last_layer() -> None:
     """Its softmax and its summed input, averaged over the dummies; and no hook stays behind."""
     model = tiny_network()
     z = torch.randn(5, 1, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    p, o = labels._statistics(model, model.params(), z)
+    p, o = labels.statistics(model, model.params(), z)
     inputs = model.body[:3](z)
     torch.testing.assert_close(p, model.body[3](inputs).softmax(dim=1).mean(dim=0).detach())
     torch.testing.assert_close(o, (inputs.sum() / 5).detach())
@@ -113,7 +113,7 @@ def test_the_dummies_follow_the_seed(statistics: list) -> None:
     ],
 )
 def test_counts_are_rounded_to_their_sum(estimate: list, total: int, expected: list) -> None:
-    assert labels._round_to_total(torch.tensor(estimate), total).tolist() == expected
+    assert labels.round_to_total(torch.tensor(estimate), total).tolist() == expected
 
 
 def test_recover_asks_counts_as_it_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from smelib.checks.losses import (
     total_variation,
 )
 from smelib.checks.measures import (
+    blind,
     estimate,
     intrinsic_error,
     parallel_point,
@@ -40,6 +41,7 @@ from smelib.checks.training import (
 __all__ = [
     "NotYet",
     "angle",
+    "blind",
     "divide",
     "dlg_loss",
     "estimate",

@@ -271,8 +271,8 @@ def _evidence(seed: int) -> list[dict]:
     for k in numbers(seed):
         s = scene(k, kind="linear", epochs=2 + k % 2)
         z = normal(s.draw, 32, *s.model.shape)
-        fall = kernel_labels._fall(s.model, s.update)
-        ends = [kernel_labels._statistics(s.model, w, z) for w in (s.update.before, s.update.after)]
+        fall = kernel_labels.falls(s.model, s.update)
+        ends = [kernel_labels.statistics(s.model, w, z) for w in (s.update.before, s.update.after)]
         p, o = ([end[i] for end in ends] for i in (0, 1))
         seen = {"p": p, "o": o, "rows": fall["rows"], "bias": fall["bias"], "N": len(s.client)}
         found.append(named(seen=seen, protocol=s.protocol, layer="bias"))
@@ -332,6 +332,84 @@ def _(seen, protocol, layer):
     return _counted({**seen, "p": [seen["p"][0]] * 2}, protocol)
 
 
+def _blindly(seed: int) -> list[dict]:
+    """Evidence of clients with 8 classes, and with 4 or 10 samples in turn."""
+    found = []
+    for k, number in enumerate(numbers(seed)):
+        draw, n = seeds.generator(number, "checks"), 4 + 6 * (k % 2)
+        p = [(0.3 * normal(draw, 8)).softmax(dim=0) for _ in range(2)]
+        held = torch.bincount(torch.randint(8, (n,), generator=draw), minlength=8)
+        fall = 0.1 * (sum(p) / 2 - held.double() / n) + 0.001 * normal(draw, 8)
+        found.append(named(seen={"p": p, "bias": fall, "N": n}, layer="bias"))
+    return found
+
+
+def _scaled_by(seen: dict, factor: Callable, p: Tensor | None = None) -> Tensor:
+    """Counts with the factor that is made of the softmax, the falls and N."""
+    p = sum(seen["p"]) / 2 if p is None else p
+    fall, n = seen["bias"], seen["N"]
+    return n * (p - factor(p, fall, n) * fall)
+
+
+def _absent(p: Tensor, fall: Tensor, n: int) -> Tensor:
+    ratios = (p / fall)[fall > 0]
+    return ratios.median() if len(p) > n else ratios.min()
+
+
+@piece('blind(seen, layer="bias")', _blindly, over="updates")
+def blind(seen: dict, layer: str) -> Tensor:
+    """counts as real numbers without a protocol, N (p - c fall), c from the classes that fall.
+
+    `p` is the mean of both ends' `seen["p"]`, and the fall of the bias is `seen["bias"]`. Each
+    class that falls proposes c = p / fall. With more classes than samples c is the median of
+    these, else the least.
+    """
+    return _scaled_by(seen, _absent)
+
+
+@blind.mistake("your ratios are upside down: an absent class has p = c fall, so c = p / fall.")
+def _(seen, layer):
+    return _scaled_by(seen, lambda p, fall, n: 1 / _absent(p, fall, n))
+
+
+@blind.mistake("you take the median always: with as many samples as classes take the least ratio.")
+def _(seen, layer):
+    return _scaled_by(seen, lambda p, fall, _: (p / fall)[fall > 0].median())
+
+
+@blind.mistake("you take the least ratio always: with more classes than samples take the median.")
+def _(seen, layer):
+    return _scaled_by(seen, lambda p, fall, _: (p / fall)[fall > 0].min())
+
+
+@blind.mistake("you let all classes propose: only those with a positive fall may be absent.")
+def _(seen, layer):
+    def factor(p: Tensor, fall: Tensor, n: int) -> Tensor:
+        return (p / fall).median() if len(p) > n else (p / fall).min()
+
+    return _scaled_by(seen, factor)
+
+
+@blind.mistake("you take the largest ratio: it would make another absent class negative.")
+def _(seen, layer):
+    return _scaled_by(seen, lambda p, fall, _: (p / fall)[fall > 0].max())
+
+
+@blind.mistake("you add the fall: a class that is there *rises*, so subtract its fall.")
+def _(seen, layer):
+    return _scaled_by(seen, lambda *given: -_absent(*given))
+
+
+@blind.mistake("yours are shares of one: multiply by N for counts.")
+def _(seen, layer):
+    return _scaled_by(seen, _absent) / seen["N"]
+
+
+@blind.mistake("you take the softmax at w0 only: take the mean of both ends.")
+def _(seen, layer):
+    return _scaled_by(seen, _absent, seen["p"][0])
+
+
 def _fractions(seed: int) -> list[dict]:
     """Counts that are not whole, some of them negative."""
     found = []
@@ -348,7 +426,7 @@ def whole(counts: Tensor, total: int) -> Tensor:
 
     First what is negative becomes zero, then all are scaled to sum to `total`.
     """
-    return kernel_labels._round_to_total(counts, total)
+    return kernel_labels.round_to_total(counts, total)
 
 
 def _scaled(counts: Tensor, total: int) -> Tensor:
