@@ -5,7 +5,16 @@ one sentence that names the mistake where it knows it, where it is not. The docs
 the signature that it expects. Another `seed` tries other cases.
 """
 
+from smelib.checks.counting import apart, confidence, paired, recount, verdict
 from smelib.checks.engine import NotYet, unless_written
+from smelib.checks.loops import (
+    alpha_slope,
+    descend,
+    ig_steps,
+    read_label,
+    sent_gradient,
+    sme_steps,
+)
 from smelib.checks.losses import (
     angle,
     divide,
@@ -25,6 +34,7 @@ from smelib.checks.measures import (
     segment_cosine,
     whole,
 )
+from smelib.checks.planes import condition, counter_example, plane_walk
 from smelib.checks.training import (
     local_walk,
     merge,
@@ -37,27 +47,41 @@ from smelib.checks.training import (
 
 __all__ = [
     "NotYet",
+    "alpha_slope",
     "angle",
+    "apart",
+    "condition",
+    "confidence",
+    "counter_example",
+    "descend",
     "divide",
     "dlg_loss",
     "estimate",
     "ig_loss",
+    "ig_steps",
     "intrinsic_error",
     "local_walk",
     "merge",
     "order_prior",
+    "paired",
     "parallel_point",
     "plane_ratios",
+    "plane_walk",
     "project",
     "psnr",
+    "read_label",
+    "recount",
     "retrace_loss",
     "segment_cosine",
+    "sent_gradient",
     "simulate",
     "sme_loss",
+    "sme_steps",
     "surrogate",
     "total_variation",
     "train_locally",
     "unless_written",
+    "verdict",
     "walk",
     "whole",
 ]
