@@ -7,12 +7,12 @@ export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup book check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
-	reproduce scoreboard repository publish-check clean
+	reproduce scoreboard repository publish-check assignments grade slides clean
 
 # The tests that open the rendered book, and those that need more than what a user of smelib installs.
 PAGE_TESTS := tests/test_accessible.py tests/test_front_page.py tests/test_pages.py \
 	tests/test_playground.py tests/test_small_playgrounds.py
-BOOK_TESTS := $(PAGE_TESTS) tests/test_book.py tests/test_chapters.py tests/test_colab.py \
+BOOK_TESTS := $(PAGE_TESTS) tests/test_assignments.py tests/test_grading.py tests/test_book.py tests/test_chapters.py tests/test_colab.py \
 	tests/test_dlfa_in_jax.py tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
@@ -95,6 +95,16 @@ repository: $(STAMP) ## after forking: make repository URL=https://github.com/yo
 
 publish-check: $(STAMP) ## what is missing to put the book, the wheel and the Colab links online
 	@$(BIN)/python book/publish_check.py
+
+assignments: $(STAMP) ## write the students' versions; SOLVED=folder writes the instructor's instead
+	@$(BIN)/python -m assignments.build $(if $(SOLVED),--solved "$(SOLVED)")
+
+grade: $(STAMP) ## grade a folder of notebooks: make grade SUBMISSIONS=folder (resumable)
+	@test -n "$(SUBMISSIONS)" || { echo "say where the notebooks are: make grade SUBMISSIONS=folder"; exit 2; }
+	@$(BIN)/python -m assignments.grade "$(SUBMISSIONS)"
+
+slides: $(STAMP) ## every figure as SVG, to _build/slides: make slides [CHAPTERS="05 07"]
+	@$(BIN)/python book/slides.py $(CHAPTERS)
 
 lint: $(STAMP) ## format and lint
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -2,8 +2,8 @@
 
     python book/repository.py [URL]
 
-With a URL, `_config.yml` takes it first. Then follow the notebooks' setup cells, the package, its
-metadata, and the README's links to Colab.
+With a URL, `_config.yml` takes it first. Then follow the notebooks' setup cells, the assignments'
+and their links to Colab, the package, its metadata, and the README's links to Colab.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ def notebooks(root: Path) -> list[Path]:
     toc = yaml.safe_load((root / "_toc.yml").read_text())
     files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
     return [root / f"{f}.ipynb" for f in files if f.startswith("notebooks/")]
+
+
+def assignments(root: Path) -> list[Path]:
+    """The students' versions of the assignments."""
+    return sorted((root / "assignments" / "release").glob("*.ipynb"))
 
 
 def number(path: Path) -> int:
@@ -66,10 +71,14 @@ def table(root: Path) -> str:
 def wanted(root: Path) -> dict[Path, str]:
     """Every file that holds the address, as it should read."""
     url, found = address(root), {}
-    for path in notebooks(root):
+    for path in notebooks(root) + assignments(root):
         notebook = nbformat.read(path, as_version=4)
         setup = next(c for c in notebook.cells if c.cell_type == "code")
         setup.source = re.sub(r"git\+https://\S+", f"git+{url}", setup.source)
+        if path in assignments(root):
+            link = r"https://colab\.research\.google\.com/github/[^)]*"
+            first = notebook.cells[0]
+            first.source = re.sub(link, colab(root, path), first.source)
         found[path] = nbformat.writes(notebook) + "\n"
     for name, key in (("smelib/version.py", "REPOSITORY"), ("pyproject.toml", "Repository")):
         text = (root / name).read_text(encoding="utf-8")

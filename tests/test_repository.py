@@ -22,7 +22,8 @@ def copy(tmp_path: Path) -> Path:
     for name in (*names, "book/scoreboard.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    for folder in ("notebooks", "assignments/release"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
 

@@ -6,7 +6,16 @@ the signature that it expects. Another `seed` tries other cases.
 """
 
 from smelib.checks.comparing import left_out, paired, parts, score
+from smelib.checks.counting import apart, confidence, gain, recount, verdict
 from smelib.checks.engine import NotYet, unless_written
+from smelib.checks.loops import (
+    alpha_slope,
+    descend,
+    ig_steps,
+    read_label,
+    sent_gradient,
+    sme_steps,
+)
 from smelib.checks.losses import (
     angle,
     divide,
@@ -28,6 +37,7 @@ from smelib.checks.measures import (
     spectrum,
     whole,
 )
+from smelib.checks.planes import condition, counter_example, plane_walk
 from smelib.checks.training import (
     local_walk,
     merge,
@@ -40,12 +50,20 @@ from smelib.checks.training import (
 
 __all__ = [
     "NotYet",
+    "alpha_slope",
     "angle",
+    "apart",
     "blind",
+    "condition",
+    "confidence",
+    "counter_example",
+    "descend",
     "divide",
     "dlg_loss",
     "estimate",
+    "gain",
     "ig_loss",
+    "ig_steps",
     "intrinsic_error",
     "left_out",
     "local_walk",
@@ -55,18 +73,24 @@ __all__ = [
     "parallel_point",
     "parts",
     "plane_ratios",
+    "plane_walk",
     "project",
     "psnr",
+    "read_label",
+    "recount",
     "retrace_loss",
     "score",
     "segment_cosine",
+    "sent_gradient",
     "simulate",
     "sme_loss",
+    "sme_steps",
     "spectrum",
     "surrogate",
     "total_variation",
     "train_locally",
     "unless_written",
+    "verdict",
     "walk",
     "whole",
 ]

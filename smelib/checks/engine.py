@@ -232,14 +232,20 @@ class Check:
         with undisturbed():
             found = [self._tried(yours, case) for case in self.cases(seed)]
             cases = self.cases(seed)  # anew, whatever your function did to the first ones
-            right = [outcome(self.reference, case, self.slopes) for case in cases]
-            for o, case in zip(found, cases, strict=True):
-                if name := overwritten(o.given, case):
-                    raise NotYet(f"yours overwrites its argument {name}: work on a copy.")
-            worst = self._errors(found, right)
-            if max(worst.values()) > CLOSE:
-                raise NotYet(self._diagnosis(cases, found, right, worst))
-        return self._praise(yours, right, worst)
+            worst, sentence = self.judge(cases, found)
+            if sentence:
+                raise NotYet(sentence)
+        return self._praise(yours, found, worst)
+
+    def judge(self, cases: list[dict[str, Any]], found: list[Outcome]) -> tuple[dict, str]:
+        """The largest errors, of the value under "" and of each slope, and what is wrong if any."""
+        right = [outcome(self.reference, case, self.slopes) for case in cases]
+        worst = self._errors(found, right)
+        for o, case in zip(found, cases, strict=True):
+            if name := overwritten(o.given, case):
+                return worst, f"yours overwrites its argument {name}: work on a copy."
+        wrong = max(worst.values()) > CLOSE
+        return worst, self._diagnosis(cases, found, right, worst) if wrong else ""
 
     def _tried(self, yours: Callable, case: dict[str, Any]) -> Outcome:
         """What your function makes of a case; the reasons why it may make nothing."""
@@ -315,12 +321,12 @@ class Check:
             )
         return _comparison(cases, values, true, self.over)
 
-    def _praise(self, yours: Callable, right: list[Outcome], worst: dict[str, float]) -> str:
+    def _praise(self, yours: Callable, found: list[Outcome], worst: dict[str, float]) -> str:
         """The line with numbers."""
         name = getattr(yours, "__name__", "")
         name = name if name.isidentifier() else self.signature.partition("(")[0]
-        line = f"{name} agrees with smelib on {len(right)} {self.over}: "
-        whole = all(not v.is_floating_point() for o in right for v in tensors(o.raw))
+        line = f"{name} agrees with smelib on {len(found)} {self.over}: "
+        whole = all(not v.is_floating_point() for o in found for v in tensors(o.raw))
         line += "exactly" if whole else f"value to {digits(worst[''], DIGITS)} digits"
         if self.slopes:
             least = min(digits(worst[s], SLOPE_DIGITS) for s in self.slopes)

@@ -1,0 +1,1 @@
+"""One text and one list of hidden checks per assignment."""
