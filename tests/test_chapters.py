@@ -204,7 +204,6 @@ HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 FIRST_EDITION = (
     "03_ig",
     "04_many_steps",
-    "07_sme",
     "08_dlfa",
     "10_trained_networks",
     "11_architectures",
