@@ -120,23 +120,18 @@ def chapter_9() -> Iterator[Fact]:
 
 
 def chapter_10() -> Iterator[Fact]:
-    for line in printed("10"):
-        if not re.match(r"R\d+-E\d+-N\d+ ", line):
-            continue
-        row = line.split()[0]
-        fall = rf"(IG|SME|DLFA) +{NUMBER} +{OURS}"
-        if matches := re.findall(fall, line):
-            r, e, n = (part[1:] for part in row.split("-"))
-            for method, value, pairs in matches:
+    for line in tabled("10"):
+        name = next(iter(line.values()))
+        for method in METHODS:
+            if not (match := re.match(OURS, line.get(f"{method}, ours", ""))):
+                continue
+            if "change of PSNR in dB" in line:
+                r, e, n = (part[1:] for part in name.split("-"))
                 label = f"{method} after {r} rounds, E = {e}, N = {n}"
-                signed = f"{-float(value):+.1f}".replace("-", "−")
-                yield ("Training protects", label, "PyTorch's"), signed, pairs
-            continue
-        columns = re.findall(rf"{NUMBER} +(?:{OURS}|not run yet)", line)
-        for method, (value, n) in zip(METHODS, columns, strict=True):
-            if value:
-                where = row.replace("R1-", "femnist-") if row.startswith("R1-") else row
-                yield ("PSNR (dB)", where, method, "PyTorch's"), value, n
+                yield ("Training protects", label, "PyTorch's"), match[1], match[2]
+            elif "PSNR in dB" in line:
+                where = name.replace("R1-", "femnist-") if name.startswith("R1-") else name
+                yield ("PSNR (dB)", where, method, "PyTorch's"), match[1], match[2]
 
 
 def chapter_11() -> Iterator[Fact]:

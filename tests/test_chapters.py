@@ -205,7 +205,6 @@ FIRST_EDITION = (
     "03_ig",
     "04_many_steps",
     "08_dlfa",
-    "10_trained_networks",
     "11_architectures",
 )
 

@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.func import grad, vmap
-from torch.nn.functional import cross_entropy
 
 import smelib
 from smelib import checks, labels
@@ -136,6 +134,8 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "merge": ("08", ("merge",)),
     "score": ("09", ("score",)),
     "paired": ("09", ("paired",)),
+    "parts": ("10", ("parts",)),
+    "left_out": ("10", ("left_out",)),
     "estimate": ("12", ("estimate",)),
     "whole": ("12", ("whole",)),
     "blind": ("12", ("blind",)),
@@ -187,6 +187,14 @@ SLIPS = [
     ("paired", ("ddof=1", "ddof=0"), "you divide the squares by n"),
     ("paired", ("0.975", "0.95"), "leaves 5 % above"),
     ("paired", (" / np.sqrt(len(d))", ""), "spread of single clients"),
+    ("parts", ("y[None]", "labels[:1]"), "every image the first label"),
+    (
+        "parts",
+        ("model, w, x", "model, model.params(), x"),
+        "the network's own weights",
+    ),
+    ("left_out", ("1 - torch", "torch"), "yours is the cosine that is left"),
+    ("left_out", ("u - rows", "rows"), "you compare each part with the sum"),
     ("estimate", ("protocol.lr * steps *", "protocol.lr *"), "number of steps"),
     ("whole", ("down[up] += 1", "pass"), "you only round down"),
     ("blind", ("len(p) > n", "True"), "you take the median always"),
@@ -242,22 +250,7 @@ def retraced(function: str, swap: tuple[str, str] | None = None) -> Callable:
     return pure
 
 
-def parts(model, w, z, labels):
-    def loss(w, x, y):
-        return cross_entropy(model.logits(w, x[None]), y[None])
-
-    rows = vmap(grad(loss), in_dims=(None, 0, 0))(w, z, labels)
-    return torch.cat([v.flatten(1) for v in rows.values()], dim=1)
-
-
-def left_out(rows):
-    u = rows.sum(dim=0)
-    return torch.stack([1 - (u @ (u - a)) / (u.norm() * (u - a).norm()) for a in rows])
-
-
 OPEN = {
-    "parts": parts,
-    "left_out": left_out,
     "project": project,
     "surrogate": surrogate,
     "order_prior": order_prior,
