@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,18 @@ REASONS = {
 class Sandbox:
     """One process that does one job after the other; start several to do several at once."""
 
-    def __init__(self, *, limits: Limits | None = None, walls: bool = True) -> None:
+    def __init__(
+        self, *, limits: Limits | None = None, walls: bool = True, through: Sequence[str] = ()
+    ) -> None:
         self.limits, self._asked = limits or Limits(), walls
+        self._through = through  # a command that starts it, such as `nice`
         self._start()
 
     def _start(self) -> None:
+        words = [] if self._asked else ["limits"]
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "assignments.sandbox", *([] if self._asked else ["limits"])],
+            [*self._through, sys.executable, "-m", "assignments.sandbox", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},

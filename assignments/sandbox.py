@@ -43,11 +43,10 @@ from assignments.messages import receive, send  # noqa: E402
 from smelib import federated, metrics, theory  # noqa: E402, F401
 
 LARGEST_REPLY = 64_000_000  # bytes
-FIRST_USER = 200_000  # no system gives its users such numbers; each runner is another user
 ENDS = {signal.SIGXCPU: "time", signal.SIGXFSZ: "files"}
 
 
-def _run(job: dict, payload: bytes, out: int, user: int | None) -> NoReturn:
+def _run(job: dict, payload: bytes, out: int, user: int | None, walls: bool) -> NoReturn:
     """The runner: give up all rights, then do the job."""
     quiet = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):
@@ -55,7 +54,7 @@ def _run(job: dict, payload: bytes, out: int, user: int | None) -> NoReturn:
     os.dup2(out, 3)
     os.closerange(4, 1024)
     isolation.give_up_rights(user)
-    isolation.limit(job["limits"], crowded=user is None)
+    isolation.limit(job["limits"], crowded=user is None and not walls)
     os.environ.clear()
     os.environ.update(HOME=os.getcwd(), TMPDIR=os.getcwd(), OMP_NUM_THREADS="1", LANG="C.UTF-8")
     torch.set_num_threads(1)
@@ -103,7 +102,7 @@ def _sweep(child: int) -> None:
             os.waitpid(-1, 0)
 
 
-def _watch(job: dict, payload: bytes, back: int, user: int | None) -> NoReturn:
+def _watch(job: dict, payload: bytes, back: int, user: int | None, walls: bool) -> NoReturn:
     """The warden: start the runner, wait for it, end all that is left of it."""
     isolation.prctl(isolation.DIE_WITH_PARENT, signal.SIGKILL)
     isolation.prctl(isolation.ADOPT_ORPHANS, 1)
@@ -111,7 +110,7 @@ def _watch(job: dict, payload: bytes, back: int, user: int | None) -> NoReturn:
     child = os.fork()
     if child == 0:
         os.setsid()
-        _run(job, payload, into, user)
+        _run(job, payload, into, user, walls)
     os.close(into)
     end, raw = _heard(out, child, job["limits"]["wall"])
     _sweep(child)
@@ -125,18 +124,17 @@ def _keep(job: dict, payload: bytes, back: int, root: Path, walls: bool) -> NoRe
     isolation.prctl(isolation.DIE_WITH_PARENT, signal.SIGKILL)
     os.setsid()
     try:
-        user = FIRST_USER + os.getpid() % 100_000 if os.getuid() == 0 else None
+        user = isolation.spare_user()
         if walls:
             isolation.enter_namespaces()
-            user = user or isolation.INSIDE
         child = os.fork()
         if child == 0:
             if walls:
-                isolation.build_root(root, user)
-            elif user:
+                isolation.build_root(root, os.getuid() if user is None else user)
+            elif user is not None:
                 os.chown(root, user, user)
             os.chdir(f"/{isolation.DESK}" if walls else root)
-            _watch(job, payload, back, user)
+            _watch(job, payload, back, user, walls)
         os.close(back)
         os.waitpid(child, 0)
     except BaseException as error:

@@ -171,7 +171,8 @@ def _thing(node: Any, blob: memoryview, objects: dict[str, Callable]) -> Any:
         value = _array(node, blob)
         return torch.from_numpy(value) if kind == "tensor" else value
     if kind == "opaque":
-        return Opaque(str(node["type"])[:80])
+        name = str(node["type"])[:80]
+        return type(name, (Opaque,), {})(name)  # a type of that name, for sentences about it
     if kind == "dict":
         return {_thing(k, blob, {}): _thing(v, blob, objects) for k, v in node["of"]}
     parts = [_thing(v, blob, objects) for v in node["of"]]

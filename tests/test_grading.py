@@ -93,7 +93,7 @@ HARM = {
         "more than",
     ),
     "returns what is no number": ("return open, print", "builtin_function_or_method"),
-    "returns itself": ("x = []\nx.append(x)\nreturn x", "your answer"),
+    "returns itself": ("x = []\nx.append(x)\nreturn x", "RecursionError"),
     "recurses for ever": ("return confidence(values)", "RecursionError"),
     "asks for the checks": ("import smelib.checks.counting", "smelib.checks"),
     "asks for the grader": ("import assignments.source.a5_recount", "assignments"),
@@ -144,7 +144,10 @@ def test_the_same_without_namespaces(name: str, bare: Sandbox, tmp_path: Path) -
 # Each looks dangerous, and changes nothing: full marks.
 
 HARMLESS = {
-    "prints a gigabyte": confidence("for _ in range(1000):\n    print('x' * 1_000_000)" + HONEST),
+    "prints a gigabyte": confidence(
+        "for _ in range(0 if hasattr(np, 'printed') else 1000):\n    print('x' * 1_000_000)\n"
+        "np.printed = True" + HONEST
+    ),
     "a cell crashes": ["1 / 0", *code(FIRST), "raise SystemExit"],
     "a cell loops for ever": ["while True: pass", *code(FIRST)],
     "a cell calls exit": ["exit()", "import os; os._exit(1)", *code(FIRST), "quit()"],
@@ -285,6 +288,20 @@ def test_a_sleeper_is_woken(tmp_path: Path) -> None:
         said = box.do({**job, "solution": [], "borrowed": []}, [{"values": 1.0}])
     assert "2 s in all" in said["error"]
     assert time.monotonic() - start < 120
+
+
+@pytest.mark.parametrize("words", [["--map-root-user"], ["--map-user=1000", "--map-group=1000"]])
+def test_walls_need_no_root(words: list[str], tmp_path: Path) -> None:
+    """In a user's own namespace: as the only user of a container, and as somebody."""
+    through = ["unshare", "--user", *words]
+    if subprocess.run([*through, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this system gives no user a namespace")
+    with Sandbox(limits=Limits(cpu=20, wall=240), through=through) as box:
+        assert box.walls
+        assert not lost(marks(box, written(tmp_path / "x.ipynb", code(FIRST))))
+        seen = told(box, tmp_path, f"__import__('os').listdir({str(ROOT)!r})")
+        assert "ValueError: ['smelib']" in seen
+        assert "Errno" in told(box, tmp_path, "open('/usr/x', 'w')")
 
 
 def test_a_sandbox_that_is_killed_starts_again(tmp_path: Path) -> None:

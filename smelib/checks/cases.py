@@ -112,4 +112,5 @@ class Bowl:
 
     def __call__(self, z: Tensor, alpha: Tensor | float = 0.0) -> Tensor:
         """The squared distance to the images, which alpha dims, and alpha's to its own place."""
-        return (z - (1 - alpha) * self.images).square().sum() / 2 + 3 * (alpha - self.place) ** 2
+        away = (z - (1 - alpha) * self.images).square().sum() / 2
+        return away + 20 * (alpha - self.place) ** 2

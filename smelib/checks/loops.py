@@ -301,7 +301,7 @@ def _joint(seed: int) -> list[dict]:
         start = normal(s.draw, 2, 1, 3, 3).clamp(-1, 1.5)
         alpha = torch.tensor(0.5, dtype=torch.float64)
         loss = Bowl(2 * normal(s.draw, 2, 1, 3, 3) / 3, place)
-        given = {"steps": 3 + k, "lr": 0.4, "lr_alpha": 0.08, "box": (-1.0, 1.0)}
+        given = {"steps": 3 + k, "lr": 0.4, "lr_alpha": 0.02, "box": (-1.0, 1.0)}
         found.append(named(loss=loss, start=start, alpha=alpha, **given))
     return found
 
