@@ -204,7 +204,9 @@ MODULES = {
                 "the next walk is T times too long",
             ),
             Mutant(
-                "> P.cosine(target, straight)", "> -2", "a walk that got lost is held all the same"
+                "> P.cosine(target, straight_seen)",
+                "> -2",
+                "a walk that got lost is held all the same",
             ),
             Mutant("torch.where(closer, v, segment[k])", "v", "NaN is held"),
             Mutant(
@@ -1355,7 +1357,6 @@ MODULES = {
                 "(2 * x - 1)",
                 "(2 * x + 1)",
                 "another likelihood ratio",
-                equivalent="a shift of every ratio, the threshold's too, while rate is 1",
             ),
         ),
     ),

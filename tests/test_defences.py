@@ -261,5 +261,16 @@ def test_the_bound_on_reconstruction_is_the_formula_s_where_there_is_one() -> No
     assert drawn == pytest.approx(exact, abs=0.006)
     once = defences.reconstruction_bound(2.0, 0.3, 1, prior=0.1)
     assert once == pytest.approx(0.7 * 0.1 + 0.3 * normal.cdf(normal.ppf(0.1) + 0.5), abs=0.004)
+    # Two steps on a grid: the likeliest points first, until the prior is used up.
+    x = torch.linspace(-4, 5, 1200, dtype=torch.float64)
+    without = torch.exp(-2 * x**2)
+    with_it = 0.7 * without + 0.3 * torch.exp(-2 * (x - 1) ** 2)
+    p, q = ((v / v.sum())[:, None] * (v / v.sum()) for v in (without, with_it))
+    order = (q / p).flatten().argsort(descending=True)
+    within = p.flatten()[order].cumsum(0) <= 0.02
+    twice = defences.reconstruction_bound(0.5, 0.3, 2, prior=0.02)
+    exact = float(q.flatten()[order][within].sum())
+    print(f"two steps: bound {exact:.4f} on a grid, drawn {twice:.4f}")
+    assert twice == pytest.approx(exact, abs=0.004)
     rare = defences.reconstruction_bound(4.0, 0.1, 9, prior=0.1)
     assert 0.1 < rare < drawn
