@@ -202,7 +202,7 @@ def labels(notebook: NotebookNode) -> Complaints:
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 # Chapters that still wait for their second edition.
 FIRST_EDITION = (
-    *("01_what_the_server_sees", "02_dlg", "04_many_steps", "05_gradient_flow_2d"),
+    *("01_what_the_server_sees", "02_dlg", "05_gradient_flow_2d"),
     *("06_low_rank", "07_sme", "08_dlfa", "09_shootout", "10_trained_networks"),
     *("11_architectures", "12_labels", "13_retrace"),
 )
