@@ -202,8 +202,6 @@ def labels(notebook: NotebookNode) -> Complaints:
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 # Chapters that still wait for their second edition.
 FIRST_EDITION = (
-    "03_ig",
-    "04_many_steps",
     "08_dlfa",
     "11_architectures",
 )

@@ -101,6 +101,7 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
     exec("from scipy import stats", names)
     exec("from scipy.optimize import linear_sum_assignment", names)
+    exec("from smelib.federated import gradient", names)
     for cell in book["cells"]:
         if "your-turn" in cell["metadata"].get("tags", []):
             continue  # the reader's empty one
@@ -121,7 +122,7 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "dlg_loss": ("02", ("dlg_loss",)),
     "angle": ("03", ("angle", "dot")),
     "total_variation": ("03", ("total_variation",)),
-    "ig_loss": ("03", ("ig_loss", "total_variation", "dummy_gradient", "angle", "dot")),
+    "ig_loss": ("03", ("ig_loss", "total_variation", "angle", "dot")),
     "local_walk": ("04", ("walk",)),
     "intrinsic_error": ("04", ("intrinsic_error",)),
     "segment_cosine": ("05", ("my_cosine",)),
@@ -165,8 +166,8 @@ SLIPS = [
     ("angle", ("1 - dot(u, v)", "dot(u, v)"), "yours is the cosine"),
     ("total_variation", ("(across + down) / 2", "across + down"), "take half"),
     ("ig_loss", ("tv * total", "total"), "multiply it by tv"),
-    ("local_walk", ("grad(loss)(path[-1]", "grad(loss)(path[0]"), "all gradients at w0"),
-    ("intrinsic_error", ("float(1 - u @ g", "float(u @ g"), "your error is the cosine"),
+    ("local_walk", ("(model, path[-1]", "(model, path[0]"), "all gradients at w0"),
+    ("intrinsic_error", ("float(1 - P", "float(P"), "your error is the cosine"),
     ("segment_cosine", ("u, g = w0 - end,", "u, g = end - w0,"), "the update is w0 - end"),
     ("parallel_point", ("== left", "!= left"), "keep the other"),
     ("spectrum", ("[::-1]", ""), "the weakest direction"),
@@ -219,6 +220,20 @@ def project(model, z):
     return (pixels - mean.view(-1, 1, 1)) / std.view(-1, 1, 1)
 
 
+def free_length(u, v):
+    u, v = (torch.cat([x.flatten() for x in side]) for side in (u, v))
+    return (u - (u @ v) / (v @ v) * v).square().sum() / (u @ u)
+
+
+def nodes_error(model, client, start, end, nodes):
+    z = model.normalise(client.images)
+    total = {k: torch.zeros_like(v) for k, v in start.items()}
+    for node in range(nodes):
+        w = P.lerp(start, end, (node + 0.5) / nodes)
+        total = P.add(total, smelib.federated.gradient(model, w, z, client.labels))
+    return float(1 - P.cosine(P.sub(start, end), total))
+
+
 def surrogate(update, alpha):
     return {k: (1 - alpha) * w + alpha * update.after[k] for k, w in update.before.items()}
 
@@ -251,6 +266,8 @@ def retraced(function: str, swap: tuple[str, str] | None = None) -> Callable:
 
 
 OPEN = {
+    "free_length": free_length,
+    "nodes_error": nodes_error,
     "project": project,
     "surrogate": surrogate,
     "order_prior": order_prior,

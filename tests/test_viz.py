@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.figure
 import numpy as np
 import pytest
 import torch
@@ -345,3 +346,10 @@ def test_a_table_says_what_does_not_fit() -> None:
         viz.table(["a", "b", "c"], [["1", "2"]])
     with pytest.raises(InputError, match="no rows"):
         viz.table(["a"], [])
+
+
+def test_named_values_stand_below_a_contact_sheet_s_curves() -> None:
+    figure = mpl.figure.Figure()
+    axis = figure.subplots()
+    viz.film._draw(axis, "dB", {"IG": [3.0, 2.0, 1.0]}, ["0", "0.01", "1"], "λ")
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "0.01", "1"]

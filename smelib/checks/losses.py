@@ -179,6 +179,45 @@ def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
     return 1 - _dot(u, v)
 
 
+@piece("free_length(u, v)", _pairs, over="pairs", slopes=("v",))
+def free_length(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    """the least relative squared distance |t v - u|^2 / |u|^2, over all factors t.
+
+    `u` and `v` are lists of layers that count as one long vector each.
+    """
+    return 1 - P.cosine(dict(enumerate(u)), dict(enumerate(v))).square()
+
+
+def _stretched(u: list[Tensor], v: list[Tensor], t: Tensor | float) -> Tensor:
+    gap = [t * y - x for x, y in zip(u, v, strict=True)]
+    return _dot(gap, gap)
+
+
+@free_length.mistake("you leave v as long as it is: stretch it by the best factor t first.")
+def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    return _stretched(u, v, 1.0) / _dot(u, u)
+
+
+@free_length.mistake("you forget to divide by the squared length of u.")
+def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    return _stretched(u, v, _dot(u, v) / _dot(v, v))
+
+
+@free_length.mistake("yours is one minus the cosine: the least distance is one minus its square.")
+def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    return angle.check.reference(u, v)
+
+
+@free_length.mistake("you return the factor t: return the distance that it leaves.")
+def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    return _dot(u, v) / _dot(v, v)
+
+
+@free_length.mistake("your t divides by the squared length of u: divide by that of v.")
+def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
+    return _stretched(u, v, _dot(u, v) / _dot(u, u)) / _dot(u, u)
+
+
 def _pictures(seed: int) -> list[dict]:
     scenes = [scene(s, channels=1 + 2 * (s % 2)) for s in numbers(seed)]
     return [named(z=dummies(s)) for s in scenes]

@@ -11,9 +11,11 @@ from torch import Tensor
 
 from smelib import labels as kernel_labels
 from smelib import metrics, seeds, theory
+from smelib import params as P
 from smelib.checks.cases import named, normal, numbers, scene, uniform
 from smelib.checks.engine import piece
 from smelib.data import Client
+from smelib.federated import gradient
 from smelib.models import Network
 from smelib.types import Params, Protocol, Update
 
@@ -64,6 +66,56 @@ def _(model, client, start, end, alpha):
 def _(model, client, start, end, alpha):
     raw = Client(model.denormalise(client.images), client.labels, client.classes, "raw")
     return intrinsic_error.check.reference(model, raw, start, end, alpha)
+
+
+def _pieces(seed: int) -> list[dict]:
+    return [
+        named(model=s.model, client=s.client, start=s.update.before, end=s.update.after, nodes=k)
+        for k, s in enumerate(map(scene, numbers(seed)), 2)
+    ]
+
+
+@piece("nodes_error(model, client, start, end, nodes)", _pieces, over="clients")
+def nodes_error(model: Network, client: Client, start: Params, end: Params, nodes: int) -> float:
+    """the intrinsic error of the client's gradient, averaged over the middles of equal pieces.
+
+    The segment from start to end has `nodes` pieces; the gradient is that of all the client's
+    images, normalised.
+    """
+    return _averaged(model, client, start, end, [(k + 0.5) / nodes for k in range(nodes)])
+
+
+def _averaged(model, client, start, end, places) -> float:
+    z = model.normalise(client.images)
+    slopes = [gradient(model, P.lerp(start, end, a), z, client.labels) for a in places]
+    mean = P.mean(slopes, [1.0] * len(slopes))
+    return 1 - float(P.cosine(P.sub(start, end), mean))
+
+
+@nodes_error.mistake("your points are the pieces' first ends: take their middles.")
+def _(model, client, start, end, nodes):
+    return _averaged(model, client, start, end, [k / nodes for k in range(nodes)])
+
+
+@nodes_error.mistake("your points run from one end to the other: take the middles of the pieces.")
+def _(model, client, start, end, nodes):
+    return _averaged(model, client, start, end, [k / (nodes - 1) for k in range(nodes)])
+
+
+@nodes_error.mistake("you average the errors: average the gradients, then compare once.")
+def _(model, client, start, end, nodes):
+    places = [(k + 0.5) / nodes for k in range(nodes)]
+    return sum(_averaged(model, client, start, end, [a]) for a in places) / nodes
+
+
+@nodes_error.mistake("you use the middle of the segment only: one point for each piece.")
+def _(model, client, start, end, nodes):
+    return _averaged(model, client, start, end, [0.5])
+
+
+@nodes_error.mistake("you compare with end - start: a step goes against the gradient.")
+def _(model, client, start, end, nodes):
+    return 2 - nodes_error.check.reference(model, client, start, end, nodes)
 
 
 def _bowls(seed: int) -> list[tuple[Field, np.ndarray, np.ndarray]]:

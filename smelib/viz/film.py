@@ -250,6 +250,8 @@ def _draw(axis: Any, unit: str, group: Mapping[str, Curve], values: Sequence, la
         x, y = _pair(curve, values)
         axis.plot(x, y, label=name, color=_colour(name, i))
     axis.set(xlabel=label, ylabel=unit)
+    if any(isinstance(v, str) for v in values):
+        axis.set_xticks(range(len(values)), values)
     if len(group) > 1:
         axis.legend()
 
