@@ -544,3 +544,20 @@ def test_pages_never_mix_two_versions_in_a_cell(
     found = {m: published.finished("main", method=m) for m in ("ig", "sme")}
     assert [(x["psnr"], x["earlier"]) for x in found["sme"]] == [(32.0, False)]
     assert [(x["psnr"], x["earlier"]) for x in found["ig"]] == [(20.0, True), (21.0, True)]
+
+
+def test_a_clone_around_the_working_folder_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_toc.yml").touch()
+    for name in ("results", "notebooks"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    assert published.folder() == tmp_path / "results"
+    with pytest.raises(smelib.InputError, match="was not measured yet"):
+        published.results("speed.json")
+    monkeypatch.setattr(published, "PACKAGE", tmp_path / "site" / "smelib")
+    (tmp_path / "_toc.yml").unlink()
+    assert published.folder() == tmp_path / "site" / "smelib" / "results"
+    with pytest.raises(smelib.InputError, match="neither in a clone around here"):
+        published.results("speed.json")
