@@ -204,7 +204,7 @@ HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 FIRST_EDITION = (
     *("01_what_the_server_sees", "02_dlg", "03_ig", "04_many_steps", "05_gradient_flow_2d"),
     *("06_low_rank", "07_sme", "08_dlfa", "09_shootout", "10_trained_networks"),
-    *("11_architectures", "13_retrace"),
+    "13_retrace",
 )
 
 

@@ -6,6 +6,7 @@ the signature that it expects. Another `seed` tries other cases.
 """
 
 from smelib.checks.engine import NotYet, unless_written
+from smelib.checks.layers import corner, solve_patches
 from smelib.checks.losses import (
     angle,
     divide,
@@ -40,6 +41,7 @@ __all__ = [
     "NotYet",
     "angle",
     "blind",
+    "corner",
     "divide",
     "dlg_loss",
     "estimate",
@@ -56,6 +58,7 @@ __all__ = [
     "segment_cosine",
     "simulate",
     "sme_loss",
+    "solve_patches",
     "surrogate",
     "total_variation",
     "train_locally",
