@@ -100,7 +100,7 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     exec("from torch.func import functional_call, grad", names)
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
     exec("from scipy import stats", names)
-    exec("from scipy.optimize import linear_sum_assignment", names)
+    exec("from scipy.optimize import linear_sum_assignment, linprog", names)
     exec("from smelib.federated import gradient", names)
     for cell in book["cells"]:
         if "your-turn" in cell["metadata"].get("tags", []):
@@ -137,6 +137,8 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "paired": ("09", ("paired",)),
     "parts": ("10", ("parts",)),
     "left_out": ("10", ("left_out",)),
+    "corner": ("11", ("corner",)),
+    "solve_patches": ("11", ("solve_patches",)),
     "estimate": ("12", ("estimate",)),
     "whole": ("12", ("whole",)),
     "blind": ("12", ("blind",)),
@@ -196,6 +198,8 @@ SLIPS = [
     ),
     ("left_out", ("1 - torch", "torch"), "yours is the cosine that is left"),
     ("left_out", ("u - rows", "rows"), "you compare each part with the sum"),
+    ("corner", ("linprog(goal", "linprog(-goal"), "you maximise"),
+    ("solve_patches", (".solution", ".solution.T"), "one row per patch"),
     ("estimate", ("protocol.lr * steps *", "protocol.lr *"), "number of steps"),
     ("whole", ("down[up] += 1", "pass"), "you only round down"),
     ("blind", ("len(p) > n", "True"), "you take the median always"),
@@ -576,6 +580,16 @@ def test_the_counts_before_rounding_are_those_of_the_kernel() -> None:
         found = checks.blind.check.reference(seen, "bias")
         rounded = checks.whole.check.reference(found, seen["N"])
         assert torch.equal(rounded, labels.counts(s.model, s.update, dummies=64))
+
+
+def test_a_corner_is_one_of_the_images() -> None:
+    """`corner` has no function in the kernel: the truth is the images that were mixed."""
+    for seed in range(3):
+        for case in checks.corner.check.cases(seed):
+            found, n = checks.corner.check.reference(**case), case["samples"]
+            own = np.isclose(found[:n], case["low"])  # each image has one pixel of its own
+            assert own.sum() == 1
+            assert np.allclose(found[:n][~own], case["high"])
 
 
 def test_one_image_falls_out_of_the_division_whole() -> None:

@@ -16,6 +16,7 @@ from smelib.checks.loops import (
     sent_gradient,
     sme_steps,
 )
+from smelib.checks.layers import corner, solve_patches
 from smelib.checks.losses import (
     angle,
     divide,
@@ -58,6 +59,7 @@ __all__ = [
     "blind",
     "condition",
     "confidence",
+    "corner",
     "counter_example",
     "descend",
     "divide",
@@ -89,6 +91,7 @@ __all__ = [
     "simulate",
     "sme_loss",
     "sme_steps",
+    "solve_patches",
     "spectrum",
     "surrogate",
     "total_variation",
