@@ -256,22 +256,21 @@ def baseline(row: str, seed: int, root: str | None) -> dict:
 
 
 def utility(
-    name: str, kind: str, value: float, seed: int, root: str | None, rounds: int = 10
+    name: str, kind: str, value: float, seed: int, root: str | None, rounds: int = 8
 ) -> dict:
     """Accuracy after R rounds of non-IID clients: by Dirichlet weights, or by writer."""
     split = {"split": "writer"} if name == "femnist" else {"concentration": 0.5}
     everyone = data.federation(name, clients=FEDERATION, seed=seed, root=root, **split)
-    cut = [max(1, min(HELD, int(0.8 * len(c)))) for c in everyone]
-    clients = [
-        data.Client(c.images[:n], c.labels[:n], c.classes, name)
-        for c, n in zip(everyone, cut, strict=True)
-    ]
-    images, labels = (
-        torch.cat([getattr(c, what)[n:] for c, n in zip(everyone, cut, strict=True)])
-        for what in ("images", "labels")
-    )
-    # Of all clients alike: the first thousand would be the first few clients' classes.
-    drawn = torch.as_tensor(np.random.default_rng(seed).permutation(len(labels))[:1000])
+    rng, clients, kept = np.random.default_rng(seed), [], []
+    for c in everyone:
+        # A client's images come class by class: unshuffled, it would be tested on other classes.
+        order = torch.as_tensor(rng.permutation(len(c)))
+        n = max(1, min(HELD, int(0.8 * len(c))))
+        clients.append(data.Client(c.images[order[:n]], c.labels[order[:n]], c.classes, name))
+        kept.append((c.images[order[n:]], c.labels[order[n:]]))
+    images, labels = (torch.cat(parts) for parts in zip(*kept, strict=True))
+    # Of all clients alike: the first thousand would be those of the first few.
+    drawn = torch.as_tensor(rng.permutation(len(labels))[:1000])
     test = data.Client(images[drawn], labels[drawn], clients[0].classes, name)
     model = models.build("cnn", test.shape, test.classes, seed=seed)
     protocol, weights = TRAINING, model.params()

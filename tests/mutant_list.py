@@ -1414,8 +1414,8 @@ MODULES = {
             Mutant("protocol.schedule(min(t, steps - 1), steps)", "1.0", "no schedule"),
             Mutant("[(noise, rate, steps)]", "[(noise, rate, steps + 1)]", "one step more"),
             Mutant(
-                "if noise else math.inf\n    return Private",
-                "if noise else 0.0\n    return Private",
+                "if noise else math.inf\n    trained",
+                "if noise else 0.0\n    trained",
                 "no noise is perfect privacy",
             ),
             Mutant("strict=False):", "strict=False) and False:", "batch norm mixes samples"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -108,6 +109,17 @@ def test_its_epsilon_is_the_accountant_s_for_its_own_steps(tiny: object) -> None
     found = dp_sgd(tiny.network, tiny.client, tiny.protocol, noise=1.0, norm=0.1, delta=1e-3)
     assert (found.rate, found.steps) == (0.5, 6)
     assert found.epsilon == pytest.approx(sample_epsilon(1.0, 0.5, 6, delta=1e-3))
+
+
+@installed
+def test_an_empty_batch_and_little_noise_pass_in_silence(tiny: object) -> None:
+    """Each of three samples is in a batch with chance 1/3: of 30 batches some have none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        protocol = smelib.Protocol(10, 1, 0.1)
+        found = dp_sgd(tiny.network, tiny.client, protocol, noise=0.05, norm=1.0)
+    assert (found.steps, found.rate) == (30, pytest.approx(1 / 3))
+    assert all(bool(torch.isfinite(v).all()) for v in found.update.after.values())
 
 
 @installed

@@ -83,10 +83,10 @@ def dp_sgd(
                 model.loss(private(images), labels).backward()
                 optimiser.step()
                 schedule.step()
+        epsilon = engine.get_epsilon(delta) if noise else math.inf
     trained = {k: v.detach() for k, v in body.named_parameters()}
     after = {k: trained[k].clone() if k in trained else v for k, v in weights.items()}
     update = Update(weights, after, len(client))
-    epsilon = engine.get_epsilon(delta) if noise else math.inf
     return Private(update, epsilon, delta, drawn.sample_rate, steps)
 
 
