@@ -203,7 +203,7 @@ HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 # Chapters that still wait for their second edition.
 FIRST_EDITION = (
     *("01_what_the_server_sees", "02_dlg", "03_ig", "04_many_steps", "05_gradient_flow_2d"),
-    *("06_low_rank", "08_dlfa", "09_shootout", "10_trained_networks"),
+    *("06_low_rank", "09_shootout", "10_trained_networks"),
     *("11_architectures", "12_labels", "13_retrace"),
 )
 
