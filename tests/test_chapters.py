@@ -201,7 +201,7 @@ def labels(notebook: NotebookNode) -> Complaints:
 
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 # Chapters that still wait for their second edition.
-FIRST_EDITION = ("08_dlfa",)
+FIRST_EDITION = ()
 
 
 def tags(cell: NotebookNode) -> set[str]:

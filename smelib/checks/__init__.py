@@ -8,6 +8,7 @@ the signature that it expects. Another `seed` tries other cases.
 from smelib.checks.comparing import left_out, paired, parts, score
 from smelib.checks.counting import apart, confidence, gain, recount, verdict
 from smelib.checks.engine import NotYet, unless_written
+from smelib.checks.layers import corner, solve_patches
 from smelib.checks.loops import (
     alpha_slope,
     descend,
@@ -16,7 +17,6 @@ from smelib.checks.loops import (
     sent_gradient,
     sme_steps,
 )
-from smelib.checks.layers import corner, solve_patches
 from smelib.checks.losses import (
     angle,
     divide,
