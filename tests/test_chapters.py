@@ -200,8 +200,6 @@ def labels(notebook: NotebookNode) -> Complaints:
 
 
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
-# Chapters that still wait for their second edition.
-FIRST_EDITION = ()
 
 
 def tags(cell: NotebookNode) -> set[str]:
@@ -270,8 +268,6 @@ SECOND_EDITION = (shown, your_turn, links)
 @pytest.mark.parametrize("check", SECOND_EDITION, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_chapter_reads_as_a_book(path: Path, check: Callable) -> None:
-    if path.stem in FIRST_EDITION:
-        pytest.skip("still the first edition")
     assert not list(check(nbformat.read(path, as_version=4)))
 
 
