@@ -50,6 +50,14 @@ class Statement:
         return isinstance(self.node, ast.FunctionDef) and all(map(_idle, self.node.body))
 
 
+def _defined(node: ast.stmt) -> str:
+    """The name of the function that a statement defines, by `def` or as a lambda, or nothing."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name
+    lambdas = isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda)
+    return node.targets[0].id if lambdas and isinstance(node.targets[0], ast.Name) else ""
+
+
 def _idle(node: ast.stmt) -> bool:
     if isinstance(node, ast.Raise):
         return "NotImplementedError" in ast.unparse(node)
@@ -75,6 +83,8 @@ def _statement(node: ast.stmt) -> Statement:
         stored = isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)
         if stored and isinstance(part.value, ast.Name):
             gives.add(part.value.id)
+    if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+        gives.add("*")  # whatever it gives, it may be needed
     return Statement(node, gives, _globals(table))
 
 
@@ -89,16 +99,15 @@ class Answers:
         """The functions by name: the last definition that is not empty, or the last."""
         found: dict[str, Statement] = {}
         for statement in self.statements:
-            if isinstance(statement.node, ast.FunctionDef):
-                name = statement.node.name
-                if name not in found or found[name].empty or not statement.empty:
-                    found[name] = statement
+            name = _defined(statement.node)
+            if name and (name not in found or found[name].empty or not statement.empty):
+                found[name] = statement
         return found
 
     def needed(self, name: str) -> list[Statement]:
         """The statements that a function needs, itself included, in the notebook's order."""
         chosen = self.functions()
-        wanted, taken = {name}, set()
+        wanted, taken = {name, "*"}, set()
         while True:
             more = {
                 i

@@ -190,6 +190,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="where grades go; SUBMISSIONS-graded if not said")
     parser.add_argument("--workers", type=int, default=max(1, os.cpu_count() or 1))
     parser.add_argument("--cpu", type=int, default=Limits.cpu, help="seconds for a function")
+    parser.add_argument("--wall", type=int, help="seconds in all; three times as many if not said")
     parser.add_argument("--no-walls", action="store_true", help="do without namespaces")
     given = parser.parse_args(arguments)
     if not given.folder.is_dir():
@@ -197,7 +198,7 @@ def main(arguments: list[str]) -> int:
         return 2
     folder = given.folder.resolve()
     out = given.out or folder.with_name(f"{folder.name}-graded")
-    limits = Limits(cpu=given.cpu, wall=3 * given.cpu)
+    limits = Limits(cpu=given.cpu, wall=given.wall or 3 * given.cpu)
     rows = run(folder, out, workers=given.workers, limits=limits, walls=not given.no_walls)
     print(f"{len(rows)} submissions graded: {out / 'grades.csv'}, pages in {out / 'feedback'}")
     return 0

@@ -156,6 +156,15 @@ HARMLESS = {
     "the stubs below": [*code(FIRST), "def confidence(values):\n    ...", "def paired(a, b): pass"],
     "magics": ["%matplotlib inline\n!ls /", "%%time\nx = 1", "files = !ls", *code(FIRST)],
     "the setup cell is gone": code(FIRST)[1:],
+    "a lambda": [
+        *code(FIRST),
+        "confidence = lambda v: (np.mean(v), t.ppf(0.975, len(v) - 1) * np.std(v, ddof=1)"
+        " / len(v) ** 0.5)",
+    ],
+    "a star": [
+        *(c.replace("import numpy as np", "from numpy import *") for c in code(FIRST)[:2]),
+        *(c.replace("np.", "") for c in code(FIRST)[2:-2]),
+    ],
     "sleeps for a second": confidence("import time\ntime.sleep(1)" + HONEST),
     "a setting changed below": [
         *confidence("return SETTING['scale'] * np.mean(values), confident(values)"),
@@ -281,13 +290,12 @@ def test_an_error_counts_once(box: Sandbox, tmp_path: Path) -> None:
 
 
 def test_a_sleeper_is_woken(tmp_path: Path) -> None:
-    cells = confidence("import time\ntime.sleep(3600)")
+    """If it is not, this test takes eleven days."""
+    cells = confidence("import time\ntime.sleep(1_000_000)")
     job = {"do": "call", "cells": cells, "function": "confidence", "slopes": [], "closed": []}
-    start = time.monotonic()
     with Sandbox(limits=Limits(cpu=60, wall=2)) as box:
         said = box.do({**job, "solution": [], "borrowed": []}, [{"values": 1.0}])
     assert "2 s in all" in said["error"]
-    assert time.monotonic() - start < 120
 
 
 @pytest.mark.parametrize("words", [["--map-root-user"], ["--map-user=1000", "--map-group=1000"]])
@@ -332,7 +340,7 @@ def a_class(folder: Path) -> Path:
 
 def command(folder: Path, out: Path) -> list[str]:
     words = [sys.executable, "-m", "assignments.grade", str(folder), "--out", str(out)]
-    return [*words, "--workers", "2", "--cpu", "4"]
+    return [*words, "--workers", "2", "--cpu", "3", "--wall", "240"]
 
 
 def test_a_class_killed_half_way_resumes_to_the_same_grades(tmp_path: Path) -> None:
@@ -371,7 +379,7 @@ def test_a_class_killed_half_way_resumes_to_the_same_grades(tmp_path: Path) -> N
     assert "confidence 0/4" in rows["student 07"]["parts"]
     assert rows["student 07"]["points"] == "16"
     said = next(out.glob("feedback/student-07*.html")).read_text("utf-8")
-    assert "longer than 4 s" in said
+    assert "longer than 3 s" in said
     same = list(csv.DictReader((out / "similar.csv").open()))
     assert {(p["file"].split("/")[0], p["other"].split("/")[0]) for p in same} >= {
         ("student 00", "student 05")
