@@ -72,6 +72,7 @@ def tabled(chapter: str) -> Iterator[dict[str, str]]:
         rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in page.split("<tr>")[1:]]
         rows = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
         for row in rows[1:]:
+            row[0] = row[0].replace("\u2011", "-")  # a hyphen at which no line breaks
             yield dict(zip(rows[0], row, strict=True))
 
 
