@@ -146,7 +146,11 @@ def broken(found: object) -> dict[str, str]:
     try:
         path = theory.flow(land.gradient, [0.0, 0.0], at["time"])
         smallest = theory.condition(land.gradient, path)
-        parallel = theory.parallel_points(land.gradient, path[0], path[-1])
+        alphas = np.linspace(0, 1, 401)
+        cosines = np.abs(theory.cosines(land.gradient, path[0], path[-1], alphas))
+        # Along a straight trail all gradients are parallel, and rounding alone has signs.
+        parallel = [*theory.parallel_points(land.gradient, path[0], path[-1])]
+        parallel += [*alphas[cosines > 0.999]]
     except InputError as error:
         return dict.fromkeys(names, f"there is no walk to look at: {error}")
     if not np.isfinite(path).all():
@@ -159,7 +163,7 @@ def broken(found: object) -> dict[str, str]:
             f"the condition holds, with a smallest cosine of {smallest:.2f}: let the walker turn "
             "back on the way."
         )
-    if len(parallel):
+    if parallel:
         said["segment"] = (
             f"the gradient is parallel to the update at alpha = {parallel[0]:.2f}: the segment "
             "must not meet the place where downhill changes sides."

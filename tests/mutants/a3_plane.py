@@ -95,4 +95,11 @@ def counter_example():
 # loses: counter_example condition, counter_example segment
 # says: parallel
 def counter_example():
-    return np.linspace([0, 0], [-8, 1], 100), 0.1, 0.3, 40.0
+    points = np.stack([np.linspace(0, -8, 100), 0.5 * np.sin(np.linspace(0, 5, 100))], axis=-1)
+    return points, 0.1, 0.3, 4.0
+
+
+# loses: counter_example condition, counter_example segment
+# says: parallel
+def counter_example():
+    return np.linspace([0, 0], [-8, 1], 100), 0.1, 0.3, 4.0
