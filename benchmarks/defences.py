@@ -134,14 +134,18 @@ def promised(kind: str, value: float, samples: int) -> dict:
     return {}
 
 
-def added(at: Scene, row: str, count: int, root: str | None) -> tuple[Update, list[data.Client]]:
-    """The secure sum of the client and `count - 1` others, and who they are."""
+def holders(at: Scene, row: str, count: int, root: str | None) -> list[data.Client]:
+    """The client and `count - 1` others whose updates are added to its own."""
     name = row.split(" R")[0]
     seeds = [HOLDERS * (at.seed + 1) + i for i in range(count - 1)]
-    clients = [at.client, *(data.client(name, len(at.client), seed=s, root=root) for s in seeds)]
+    return [at.client, *(data.client(name, len(at.client), seed=s, root=root) for s in seeds)]
+
+
+def added(at: Scene, clients: list[data.Client]) -> Update:
+    """The secure sum of their updates."""
     train = partial(local_update, at.model, protocol=at.protocol, before=at.before)
     updates = [train(client=c, seed=at.seed + i) for i, c in enumerate(clients)]
-    return defences.secure_sum(updates, seed=at.seed), clients
+    return defences.secure_sum(updates, seed=at.seed)
 
 
 def knows(kind: str, value: float, method: str, at: Scene, update: Update) -> tuple[Update, dict]:
@@ -170,12 +174,13 @@ def invert(
     given = {"seed": at.seed, "device": "cpu", "progress": False, **options}
     labels, clients = at.client.labels, {}
     if kind == "sum":
-        update, holders = added(at, row, int(value), root)
+        everyone = holders(at, row, int(value), root)
+        update = added(at, everyone)
         if who == "naive":  # as if it were the client's own
             update = Update(update.before, update.after, len(at.client))
         else:
-            labels = torch.cat([c.labels for c in holders])
-            clients = {"clients": [len(c) for c in holders]} if name == "retrace" else {}
+            labels = torch.cat([c.labels for c in everyone])
+            clients = {"clients": [len(c) for c in everyone]} if name == "retrace" else {}
     else:
         update = sent(kind, value, at)
     if who == "naive":
@@ -214,13 +219,16 @@ def attack(
     busy = time.process_time()
     found = invert(row, kind, value, method, at, root, options)
     busy = time.process_time() - busy
-    # Of a sum, who holds which image is not known: the pairing is free.
-    nearest_ones = found.images[torch.as_tensor(match(found.images, at.client.images))]
-    score = metrics.evaluate(nearest_ones, at.client.images)
+    joint = len(found.images) > len(at.client)
+    whose = holders(at, row, int(value), root) if joint else [at.client]
+    # All pictures with all originals, then ours: to pick the best of a sum's would flatter it.
+    order = match(found.images, torch.cat([c.images for c in whose]))[: len(at.client)]
+    ours = found.images[torch.as_tensor(order)]
+    score = metrics.evaluate(ours, at.client.images)
     return {
         "psnr": round(score.psnr, 3),
         "ssim": round(score.ssim, 4),
-        "read": read(name, root, nearest_ones, at.client.labels),
+        "read": read(name, root, ours, at.client.labels),
         "l_sim": round(found.similarity, 6),
         "alpha": found.alpha,
         **promised(kind, value, len(at.client)),
