@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from assignments import SEED, answers, catalogue, marking, report
 from assignments.pool import Limits, Sandbox
+from smelib.checks import engine
 
 HERE = Path(__file__).parent
 COLUMNS = ("student", "file", "assignment", "points", "of", "parts", "note")
@@ -66,7 +67,8 @@ def _handed_in(path: Path, folder: Path) -> bool:
 def rules() -> str:
     """A digest of everything but the submission that marks depend on."""
     digest = hashlib.sha256(str(SEED).encode())
-    for path in sorted([*HERE.glob("*.py"), *HERE.glob("source/*")]):
+    checks = Path(engine.__file__).parent
+    for path in sorted([*HERE.glob("*.py"), *HERE.glob("source/*"), *checks.glob("*.py")]):
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()
