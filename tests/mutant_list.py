@@ -1188,7 +1188,7 @@ MODULES = {
             Mutant("CLOSE = 1e-5", "CLOSE = 1e-1", "small mistakes pass"),
             Mutant("CLOSE = 1e-5", "CLOSE = 1e-30", "rounding fails"),
             Mutant(
-                "max(worst.values()) > CLOSE:", 'worst[""] > CLOSE:', "gradients are not compared"
+                "max(worst.values()) > CLOSE\n", 'worst[""] > CLOSE\n', "gradients are not compared"
             ),
             Mutant(
                 "if max(self._errors(found, wrong).values()) < CLOSE:",
@@ -1244,7 +1244,11 @@ MODULES = {
         (
             Mutant("db[order].abs() > 1e-5", "db[order].abs() > 1e-1", "quiet units are left out"),
             Mutant("    lr = 0.1\n", "    lr = 0.1\n    w0 = P.scale(w0, 1.01)\n", "another w0"),
-            Mutant("return 1 - P.cosine(dict", "return 2 - P.cosine(dict", "angle is off by one"),
+            Mutant(
+                "return 1 - P.cosine(dict(enumerate(u)), dict(enumerate(v)))\n",
+                "return 2 - P.cosine(dict(enumerate(u)), dict(enumerate(v)))\n",
+                "angle is off by one",
+            ),
             Mutant("return z.clamp(*model.box(z))", "return z.clamp(-2, 2)", "another box"),
             Mutant('{"alpha": alpha}, NOW', '{"alpha": 1 - alpha}, NOW', "the other end is right"),
             Mutant("P.lerp(update.before, update.after, -alpha)", "update.before", "a sentence"),
@@ -1268,7 +1272,11 @@ MODULES = {
         ("tests/test_checks.py",),
         (
             Mutant("[alpha])[0])", "[0.0])[0])", "alpha is ignored"),
-            Mutant("return theory.plane_ratios(M @ M.T)", "return 1.0 - M[:, 0]", "no plane"),
+            Mutant(
+                "return theory.plane_ratios(stack @ stack.T)\n",
+                "return 1.0 - stack[:, 0]\n",
+                "no plane",
+            ),
             Mutant("(taken - 1) / (2 * taken)", "0.5", "the softmax half-way"),
             Mutant("keep: bool = True", "keep: bool = False", "a sentence"),
             Mutant("uniform(draw, 16 + k) - 0.8", "uniform(draw, 16 + k)", "none is negative"),
