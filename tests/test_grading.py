@@ -165,7 +165,7 @@ HARMLESS = {
         *(c.replace("import numpy as np", "from numpy import *") for c in code(FIRST)[:2]),
         *(c.replace("np.", "") for c in code(FIRST)[2:-2]),
     ],
-    "sleeps for a second": confidence("import time\ntime.sleep(1)" + HONEST),
+    "sleeps for a moment": confidence("import time\ntime.sleep(0.01)" + HONEST),
     "a setting changed below": [
         *confidence("return SETTING['scale'] * np.mean(values), confident(values)"),
         "SETTING = {}\nSETTING['scale'] = 1",
