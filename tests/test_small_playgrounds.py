@@ -89,7 +89,7 @@ def test_the_path_can_be_turned(panel: Callable, hand: str) -> None:
     settled(page)
     drawn.add(space.evaluate(INK))
     space.focus()
-    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
     settled(page)
     drawn.add(space.evaluate(INK))
     assert len(drawn) == 5, "every control turns or stretches the path"

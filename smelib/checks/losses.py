@@ -181,7 +181,7 @@ def _(u: list[Tensor], v: list[Tensor]) -> Tensor:
 
 @piece("free_length(u, v)", _pairs, over="pairs", slopes=("v",))
 def free_length(u: list[Tensor], v: list[Tensor]) -> Tensor:
-    """the least relative squared distance |t v - u|^2 / |u|^2, over all factors t.
+    """the least squared distance of t v to u over all factors t, divided by that of u to zero.
 
     `u` and `v` are lists of layers that count as one long vector each.
     """
