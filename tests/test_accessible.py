@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from chromium import HTML, NO_BOOK, address, browser  # noqa: F401
 
 pytestmark = NO_BOOK
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
-# What the book's authors write, not the theme's frame around it. Signatures and the list of references
-# are Sphinx's: it sets a long signature as a list of definitions without terms.
+# What the book's authors write, not the theme's frame around it. Signatures and the list of
+# references are Sphinx's: it sets a long signature as a list of definitions without terms.
 RUN = """(rules) => axe.run({ include: [".bd-article"], exclude: ["dt.sig", ".citation-list"] }, {
   runOnly: rules, resultTypes: ["violations"],
 }).then(({ violations }) => violations
