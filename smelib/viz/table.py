@@ -59,7 +59,7 @@ def _line(cells: Sequence[str], numeric: list[bool], tag: str, attributes: str =
     parts = []
     for i, (cell, right) in enumerate(zip(cells, numeric, strict=True)):
         kind, more = (tag, attributes) if i or tag == "th" else ("th", 'scope="row"')
-        colour = COLOURS.get(cell.split(",")[0].split(" ")[0].lower())
+        colour = COLOURS.get(cell.partition(",")[0].lower())
         mark = f'<i style="background:{colour}"></i>' if colour else ""
         number = ' class="number"' if right else ""
         parts.append(f"<{kind}{f' {more}' if more else ''}{number}>{mark}{escape(cell)}</{kind}>")
