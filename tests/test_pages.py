@@ -19,6 +19,13 @@ def listen(page: object) -> list[str]:
     return said
 
 
+DISTORTED = """() => [...document.querySelectorAll(".bd-article img")]
+  .filter((i) => i.clientHeight && i.naturalHeight)
+  .map((i) => [i, i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight])
+  .filter(([, shown, own]) => Math.abs(shown / own - 1) > 0.05)
+  .map(([i]) => i.alt || i.src)"""
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: int) -> None:  # noqa: F811
     names = [p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")]
@@ -42,6 +49,8 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
         assert not said, f"{name} says {said[:3]}"
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{name} is {wide} pixels wide in a window of {width}"
+        bent = page.evaluate(DISTORTED)
+        assert not bent, f"{name} distorts {bent[0]}"
         if page.locator("span.math, div.math").count():
             assert page.locator("mjx-container").count(), f"{name}: mathematics is raw TeX"
     page.close()
