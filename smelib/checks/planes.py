@@ -155,6 +155,10 @@ def broken(found: object) -> dict[str, str]:
         return dict.fromkeys(names, f"there is no walk to look at: {error}")
     if not np.isfinite(path).all():
         return dict.fromkeys(names, "the walk leaves the plane.")
+    if np.linalg.norm(land.gradient(path[-1])) < 0.01:  # what follows would be rounding
+        return dict.fromkeys(
+            names, "the walk has come to rest on its trail: choose a smaller time."
+        )
     ends, said = path[-1, 0], dict.fromkeys(names, "")
     if ends > -3:
         said["walk"] = f"the walk ends at x = {ends:.2f}: it should end at -3 or further left."
@@ -165,8 +169,9 @@ def broken(found: object) -> dict[str, str]:
         )
     if parallel:
         said["segment"] = (
-            f"the gradient is parallel to the update at alpha = {parallel[0]:.2f}: the segment "
-            "must not meet the place where downhill changes sides."
+            f"the walk ends at ({ends:.2f}, {path[-1, 1]:.2f}), and the gradient is parallel to "
+            f"the update at alpha = {parallel[0]:.2f}: the segment must not meet the place where "
+            "downhill changes sides. Try other times."
         )
     return said
 
