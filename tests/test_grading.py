@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -308,7 +309,8 @@ def test_walls_need_no_root(words: list[str], tmp_path: Path) -> None:
         assert box.walls
         assert not lost(marks(box, written(tmp_path / "x.ipynb", code(FIRST))))
         seen = told(box, tmp_path, f"__import__('os').listdir({str(ROOT)!r})")
-        assert "ValueError: ['smelib']" in seen
+        names = set(re.findall(r"'([^']+)'", seen))  # Python itself may live here
+        assert {"smelib"} <= names <= {"smelib", ".venv"}, seen
         assert "Errno" in told(box, tmp_path, "open('/usr/x', 'w')")
 
 
