@@ -106,8 +106,10 @@ def counter_example():
 
 
 # loses: counter_example walk, counter_example condition, counter_example segment
-# an arch that never turns back, walked until it rests: signs are rounding there
+# says: come to rest
 def counter_example():
+    from scipy.interpolate import CubicSpline
+
     knots = np.array([(1, -1), (0, 0), (-2, 1), (-4, 0), (-5, -1)], float)
     points = CubicSpline(np.arange(5), knots)(np.linspace(0, 4, 100))
     return points, 0.1, 0.3, 30
