@@ -100,3 +100,32 @@ def test_a_page_prints_light_and_unfolded(browser: object, address: str) -> None
     assert page.get_by_text("All six fall below 18 dB").is_visible(), "a folded solution"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.close()
+
+
+SHOWN = """() => {
+  const lines = (node) => node.innerText.split("\\n").filter((line) => line.trim());
+  const open = [...document.querySelectorAll("div.cell")].filter(
+    (cell) => !cell.matches(".tag_hide-input, .tag_hide-cell, .tag_your-turn"));
+  return {
+    code: open.flatMap((cell) => [...cell.querySelectorAll("div.cell_input pre")])
+      .map((pre) => lines(pre).length),
+    tests: [...document.querySelectorAll("div.cell_output pre")].flatMap(lines)
+      .filter((line) => /(True|False)[.)]?$/.test(line.trim())),
+    runner: document.body.innerText.includes("NBVAL"),
+  };
+}"""
+
+
+def test_a_chapter_shows_an_idea_and_not_its_tests(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    names = sorted(p.name for p in (HTML / "notebooks").glob("*.html") if p.name[:2] != "00")
+    assert len(names) >= 13
+    for name in names:
+        page.goto(f"{address}/notebooks/{name}")
+        found = page.evaluate(SHOWN)
+        assert not found["runner"], name
+        assert not found["tests"], f"{name} prints {found['tests'][0]}"
+        assert found["code"], name
+        assert max(found["code"]) <= 15, f"{name} has a cell of {max(found['code'])} lines"
+        assert sum(found["code"]) <= 150, f"{name} shows {sum(found['code'])} lines of code"
+    page.close()
