@@ -351,7 +351,34 @@ def reverse(notebook: NotebookNode) -> None:
     notebook.cells.reverse()
 
 
+def visible(notebook: NotebookNode) -> NotebookNode:
+    """A code cell in the open."""
+    return next(c for c in notebook.cells if c.cell_type == "code" and not tags(c) & HIDDEN)
+
+
+def prepend(line: str) -> Callable[[NotebookNode], None]:
+    """A way to break a notebook: a line more in its first visible cell."""
+
+    def change(notebook: NotebookNode) -> None:
+        visible(notebook).source = f"{line}\n{visible(notebook).source}"
+
+    return change
+
+
+def overwrite(notebook: NotebookNode) -> None:
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("@checks.unless_written", "@checks.another")
+
+
 BREAKS = {
+    "a test runner's comment": (shown, prepend("# NBVAL_CHECK_OUTPUT")),
+    "an assert in the open": (shown, prepend("assert 1 == 1")),
+    "a long visible cell": (shown, prepend("x = 1\n" * 16)),
+    "a solution that overwrites": (your_turn, overwrite),
+    "a chapter that is no link": (
+        links,
+        swap("## The question", "See chapter 4.\n\n## The question"),
+    ),
     "the title is a statement": (title, swap("?\n\n:::{admonition}", "\n\n:::{admonition}")),
     "the parts stand upside down": (parts, reverse),
     **{f"no {p!r}": (parts, swap(p, "Something else")) for p in PARTS if p[0].isupper()},

@@ -65,6 +65,24 @@ export function keys(canvas, act) {
 
 export const within = (value, low, high) => Math.min(high, Math.max(low, value));
 
+/** Let dragging and the arrow keys turn what is drawn: `state` has `yaw` and `pitch`. Returns the turn. */
+export function orbit(canvas, state, renew) {
+  const turn = (yaw, pitch) => {
+    Object.assign(state, { yaw, pitch: within(pitch, -Math.PI / 2, Math.PI / 2) });
+    renew();
+  };
+  let last = null;
+  canvas.addEventListener("pointerdown", () => {
+    last = null;
+  });
+  hold(canvas, (a, b) => {
+    if (last) turn(state.yaw + 4 * (a - last[0]), state.pitch + 3 * (b - last[1]));
+    last = [a, b];
+  });
+  keys(canvas, (x, y) => turn(state.yaw + 0.15 * x, state.pitch + 0.1 * y));
+  return turn;
+}
+
 /** A function that draws at most once a frame, and again when the page turns light or dark. */
 export function animated(draw) {
   let wanted = false;

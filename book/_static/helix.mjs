@@ -2,7 +2,7 @@
 import { cosine } from "./leak.mjs";
 import { between, update } from "./flow.mjs";
 import { seen } from "./turning.mjs";
-import { animated, everywhere, hold, keys, pen, within } from "./canvas.mjs";
+import { animated, everywhere, orbit, pen } from "./canvas.mjs";
 
 /** The paper's field, as a gradient: going against it from the origin winds up a helix. */
 export const gradient = ([, , z]) => [Math.sin(z), -Math.cos(z), -1];
@@ -53,19 +53,7 @@ function start(root, part) {
       `After ${state.turns.toFixed(2)} turns the best cosine anywhere on the segment is ${most.toFixed(most > 0.995 ? 6 : 3)}: no point is parallel.`;
   };
   const renew = animated(draw);
-  const turn = (yaw, pitch) => {
-    Object.assign(state, { yaw, pitch: within(pitch, -Math.PI / 2, Math.PI / 2) });
-    renew();
-  };
-  let last = null;
-  canvas.addEventListener("pointerdown", () => {
-    last = null;
-  });
-  hold(canvas, (a, b) => {
-    if (last) turn(state.yaw + 4 * (a - last[0]), state.pitch + 3 * (b - last[1]));
-    last = [a, b];
-  });
-  keys(canvas, (x, y) => turn(state.yaw + 0.15 * x, state.pitch + 0.1 * y));
+  orbit(canvas, state, renew);
   for (const name of ["turns", "alpha"]) {
     part(name).addEventListener("input", () => {
       state[name] = Number(part(name).value);

@@ -1,5 +1,5 @@
 /* Chapter 6's playground: a client's path in its three leading directions, to be turned by hand. */
-import { animated, everywhere, hold, keys, pen, within } from "./canvas.mjs";
+import { animated, everywhere, orbit, pen } from "./canvas.mjs";
 
 /** The point [x, y, z] seen after turning by `yaw` about the third axis, then tipping by `pitch`. */
 export function seen([x, y, z], yaw, pitch) {
@@ -62,19 +62,7 @@ function start(root, part) {
     );
   };
   const renew = animated(draw);
-  const turn = (yaw, pitch) => {
-    Object.assign(state, { yaw, pitch: within(pitch, -Math.PI / 2, Math.PI / 2) });
-    renew();
-  };
-  let last = null;
-  canvas.addEventListener("pointerdown", () => {
-    last = null;
-  });
-  hold(canvas, (a, b) => {
-    if (last) turn(state.yaw + 4 * (a - last[0]), state.pitch + 3 * (b - last[1]));
-    last = [a, b];
-  });
-  keys(canvas, (x, y) => turn(state.yaw + 0.15 * x, state.pitch + 0.1 * y));
+  const turn = orbit(canvas, state, renew);
   part("above").addEventListener("click", () => turn(ABOVE.yaw, ABOVE.pitch));
   part("edge").addEventListener("click", () => turn(EDGE.yaw, EDGE.pitch));
   part("stretch").addEventListener("input", () => {
