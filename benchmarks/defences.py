@@ -52,10 +52,10 @@ AGAIN = 4  # how often the server asks the client again, to average its noise aw
 SETTINGS: dict[str, tuple[float, ...]] = {
     "none": (0,),
     "clip": (0.3, 0.1, 0.03),  # of the update's length
-    "noise": (0.5, 2, 8, 32),  # of the update's root mean square
+    "noise": (0.5, 2, 8),  # of the update's root mean square
     "top_k": (0.1, 0.01, 0.001),
     "random_k": (0.1, 0.01, 0.001),
-    "quantise": (8, 4, 2, 1),
+    "quantise": (8, 2, 1),
     "sign": (1,),
     "sum": (2, 4, 8),  # clients
     "client_dp": (0.01, 0.1, 1),  # clipped to the typical length, noise in units of it
