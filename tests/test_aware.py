@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from conftest import Scene, tiny_network, tiny_scene
@@ -178,6 +179,18 @@ def test_averaging_the_same_round_halves_the_noise(scene: Scene) -> None:
     other = Update(scene.update.after, scene.update.before, 3)
     with pytest.raises(InputError, match="other weights"):
         aware.averaged([noisy[0], other])
+
+
+def test_what_was_sent_in_some_rounds_only_is_averaged_over_those(scene: Scene) -> None:
+    drawn = [
+        defences.random_k(0.5)(scene.update, torch.Generator().manual_seed(s)) for s in range(3)
+    ]
+    mean, before = aware.averaged(drawn), scene.update.before
+    there = {k: v != before[k] for k, v in mean.after.items()}
+    assert 0.8 < np.mean([float(v.float().mean()) for v in there.values()]) < 0.95
+    for k, moved in there.items():
+        right = 2 * (scene.update.after[k] - before[k])  # random_k at one half sends the double
+        assert torch.allclose((mean.after[k] - before[k])[moved], right[moved], atol=1e-6)
 
 
 def test_a_sum_is_walked_client_by_client() -> None:
