@@ -50,7 +50,8 @@ def nearest(kind: str, name: object, valid: Iterable[str]) -> InputError:
     known = list(valid)
     close = get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(repr(c) for c in close)}? " if close else ""
-    return InputError(f"there is no {kind} {name!r}: {hint}choose one of {', '.join(known)}.")
+    said = ", ".join(known) if len(known) <= 50 else f"{len(known)}, like {', '.join(known[::20])}"
+    return InputError(f"there is no {kind} {name!r}: {hint}choose one of {said}.")
 
 
 def first_line(error: BaseException) -> str:

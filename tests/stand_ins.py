@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from smelib.reproduce import drive
 from smelib.reproduce.job import attempt
 from smelib.reproduce.plan import Job
 from smelib.reproduce.store import Ledger, key
@@ -66,14 +68,36 @@ def here(folder: Path) -> Callable[[Job], dict]:
     return lambda job: attempt(job, quick, root=None, folder=folder)
 
 
-def lines(folder: Path) -> list[dict[str, str]]:
-    return Ledger(folder / "tiny.csv").lines()
+def lines(folder: Path, table: str = "tiny") -> list[dict[str, str]]:
+    return Ledger(folder / f"{table}.csv").lines()
 
 
 def once(folder: Path, wanted: list[Job]) -> bool:
     """Every job has exactly one line, and it is a good one."""
-    found = Counter(key(x) for x in lines(folder) if x["status"] == "ok")
-    return found == Counter(j.key for j in wanted) and len(lines(folder)) == len(wanted)
+    held = lines(folder, wanted[0].table)
+    found = Counter(key(x) for x in held if x["status"] == "ok")
+    return found == Counter(j.key for j in wanted) and len(held) == len(wanted)
+
+
+def killed(folder: Path, wanted: list[Job], times: int) -> None:
+    """Start a run and kill it, so many times: nothing finished is lost, and nothing run again."""
+    draw, table = random.Random(5), wanted[0].table
+    for _ in range(times):
+        before = lines(folder, table)
+        ran = len(noted(folder))
+        child = forked(drive.drive, wanted, here(folder), 2, folder)
+        # Counted in jobs begun: a fast machine must not finish before the last kill.
+        begun = ran + draw.randint(1, 12)
+        while len(noted(folder)) < begun:
+            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the run ended by itself"
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert lines(folder, table)[: len(before)] == before, "a finished job was lost"
+        again = set(noted(folder)[ran:]) & {key(x) for x in before}
+        assert not again, "a finished job was run again"
+    assert 0 < len(lines(folder, table)) < len(wanted), "the last kill came after the last job"
 
 
 def forked(work: Callable, *args: object) -> int:

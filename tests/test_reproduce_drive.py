@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stand_ins import asked, forked, fragile, here, lines, noted, once, rooted
+from stand_ins import asked, forked, fragile, here, killed, lines, noted, once, rooted
 
 from smelib import cli
 from smelib.reproduce import drive, provenance
 from smelib.reproduce.plan import Job, jobs
-from smelib.reproduce.store import Ledger, key
+from smelib.reproduce.store import Ledger
 
 
 def test_jobs_run_in_that_order(tmp_path: Path) -> None:
@@ -30,23 +28,7 @@ def test_jobs_run_in_that_order(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_twenty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     wanted = jobs("tiny", seeds=80)
-    draw = random.Random(5)
-    for _ in range(20):
-        before = lines(tmp_path)
-        ran = len(noted(tmp_path))
-        child = forked(drive.drive, wanted, here(tmp_path), 2, tmp_path)
-        # Counted in jobs begun: a fast machine must not finish before the last kill.
-        begun = ran + draw.randint(1, 12)
-        while len(noted(tmp_path)) < begun:
-            assert os.waitpid(child, os.WNOHANG) == (0, 0), "the run ended by itself"
-            time.sleep(0.001)
-        time.sleep(draw.uniform(0, 0.02))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        assert lines(tmp_path)[: len(before)] == before, "a finished job was lost"
-        again = set(noted(tmp_path)[ran:]) & {key(x) for x in before}
-        assert not again, "a finished job was run again"
-    assert 0 < len(lines(tmp_path)) < len(wanted), "the last kill came after the last job"
+    killed(tmp_path, wanted, 20)
     drive.drive(wanted, here(tmp_path), 2, tmp_path)
     assert once(tmp_path, wanted)
 
@@ -136,6 +118,11 @@ def test_damaged_files_beside_the_results_stop_nothing(tmp_path: Path) -> None:
         (["mian"], "did you mean 'main'"),
         (["main", "--rows", "femnist-E10-N11"], "did you mean 'femnist-E10-N10'"),
         (["main", "--methods", "ig,smee"], "did you mean 'sme'"),
+        (["main", "--rows", "mnist-*"], "did you mean"),
+        (["defences", "--rows", "mnist-R0-clip-0.4"], "did you mean 'mnist-R0-clip-0.3'"),
+        (["defences", "--methods", "aware-smee"], "did you mean 'aware-sme'"),
+        (["defences", "--rows", "mnist-R0-none-0", "--methods", "aware-sme"], "no cell"),
+        (["defences", "--inits", "lecun"], "choose one of torch"),
         (["main", "--inits", "lecunn"], "did you mean 'lecun'"),
         (["trained", "--inits", "lecun"], "choose one of torch"),
         (["tiny", "--seeds", "0"], "at least one client"),

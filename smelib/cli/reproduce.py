@@ -1,4 +1,4 @@
-"""`smelib reproduce`: the jobs of one of the paper's tables, or claims, that have no result yet."""
+"""`smelib reproduce`: the jobs of a table, or of one of the paper's claims, that are not done."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ examples:
     smelib reproduce main --rows femnist-E10-N10 --seeds 5 --data-root DIR --time-limit 2h
   what the claim that SME beats IG needs: both attacks on the same clients
     smelib reproduce --claim sme-over-ig --data-root DIR
+  clipping on the embedded digits: both attackers, naive and aware, and the accuracy kept
+    smelib reproduce defences --rows 'mnist-R0-clip-*' --workers 2
   tables and claims, with what the plan has for each
     smelib reproduce --list
 """
@@ -53,13 +55,13 @@ def _jobs(args: argparse.Namespace) -> list[plan.Job]:
 
 
 def _list() -> int:
-    """What can be run, with the plan's number of attacks."""
+    """What can be run, with the plan's number of runs."""
     print("tables")
     for table in plan.ROWS:
-        print(f"  {table:17} {len(plan.jobs(table)):4} attacks in {len(plan.ROWS[table])} rows")
+        print(f"  {table:17} {len(plan.jobs(table)):4} runs in {len(plan.ROWS[table])} rows")
     print("claims")
     for name, claim in claims.claims().items():
-        print(f"  {name:17} {len(claims.jobs(name)):4} attacks. {claim.words}")
+        print(f"  {name:17} {len(claims.jobs(name)):4} runs. {claim.words}")
     return 0
 
 
@@ -100,8 +102,8 @@ def add_options(r: argparse.ArgumentParser) -> None:
     r.add_argument("table", nargs="?", help=", ".join(plan.ROWS))
     r.add_argument("--claim", metavar="NAME", help=", ".join(claims.claims()))
     r.add_argument("--list", action="store_true", help="print tables and claims, and run nothing")
-    r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 (all)")
-    r.add_argument("--methods", help="like ig,sme,retrace,dlfa (all)")
+    r.add_argument("--rows", nargs="+", help="like femnist-E10-N10 or 'femnist-*' (all)")
+    r.add_argument("--methods", help="like ig,sme,retrace,dlfa or aware-sme (all)")
     r.add_argument("--inits", help="like torch,lecun (the plan's)")
     r.add_argument("--seeds", type=int, help="clients per cell, also outside the plan")
     r.add_argument("--backend", default="local", help="local or ray (local)")

@@ -193,6 +193,8 @@ def _report(job: Job, line: dict) -> str:
             ("PSNR", "psnr", 1),
             ("P2 ratio", "p2_ratio", 3),
             ("best cosine", "cos_best", 3),
+            ("best guess", "best_of_1000", 1),
+            ("accuracy", "accuracy", 3),
         )
         if line.get(column) is not None
     ]

@@ -11,7 +11,7 @@ import torch
 from smelib import attacks, data, metrics, models, theory
 from smelib.errors import InputError
 from smelib.federated import local_path, local_update
-from smelib.reproduce import networks, provenance
+from smelib.reproduce import defending, networks, provenance
 from smelib.reproduce.plan import Job, Row
 from smelib.types import Params, Protocol, Update
 
@@ -23,6 +23,8 @@ def run(
 ) -> dict:
     """One job's measurements; a trained network is read from the folder of results."""
     row = job.setting
+    if row.defence is not None:
+        return defending.run(job, root=root, folder=folder)
     before = None if row.rounds == 1 else networks.load(folder, row.rounds)
     found = measure(
         *(row, job.method, job.init, job.seed),

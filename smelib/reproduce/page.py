@@ -154,7 +154,9 @@ def page(board: Board) -> str:
         tables.raw(f"<script>\n{(HERE / 'scoreboard.js').read_text('utf-8')}</script>"),
         [
             "`smelib scoreboard --write` writes this page from `results/`, and `smelib reproduce` "
-            "fills those files: a table, or with `--claim sme-over-ig` what a claim needs."
+            "fills those files: a table, or with `--claim sme-over-ig` what a claim needs. "
+            "`smelib reproduce defences` fills a table of our own, with which no number of the "
+            "paper is compared."
         ],
     ]
     return "\n\n".join("\n".join(lines).strip("\n") for lines in sections if lines) + "\n"

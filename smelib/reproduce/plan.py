@@ -1,7 +1,8 @@
 """The paper's tables as a grid of jobs, each of which can be run anywhere and at any time.
 
-A job is one attack on one client. Its seed draws the client, the network's weights, the order of
-its batches and the attack's start. `RESULTS/<table>.csv` has one line per finished job.
+And one table of our own, `defences`. A job is one attack on one client. Its seed draws the client,
+the network's weights, the order of its batches and the attack's start. `RESULTS/<table>.csv` has
+one line per finished job.
 """
 
 from __future__ import annotations
@@ -19,12 +20,33 @@ METHODS = ("ig", "sme", "retrace", "dlfa")
 INITS = ("torch", "lecun")  # those of the scoreboard
 MIXED = tuple(i for i in models.INITS if i not in INITS)  # which half of LeCun's it is
 
+# Of the table of defences: two attackers, each naive or aware of the defence; what a prior alone
+# gives; the accuracy that a federation keeps.
+DEFENDED = (
+    *("naive-sme", "naive-retrace", "aware-sme", "aware-retrace"),
+    *("prior", "federation"),
+)
+# Lengths are in units of an undefended update's own: a knob means the same wherever it is turned.
+KNOBS: dict[str, tuple[float, ...]] = {
+    "none": (0,),
+    "clip": (0.3, 0.1, 0.03),  # of the update's length
+    "noise": (0.5, 2, 8),  # of the update's root mean square
+    "top_k": (0.1, 0.01, 0.001),
+    "random_k": (0.1, 0.01, 0.001),
+    "quantise": (8, 2, 1),
+    "sign": (1,),
+    "sum": (2, 4, 8),  # clients
+    "client_dp": (0.01, 0.1, 1),  # clipped to the typical length, noise in units of it
+    "dp_sgd": (0.01, 0.1, 1),  # the noise multiplier; every sample's gradient clipped to 1
+    "samples": (20, 50),  # instead of 10
+}
+
 
 @dataclass(frozen=True)
 class Row:
     """One setting of the paper: who trains what, and for how long. `rounds` = 1: at the start.
 
-    `steps` cuts the attack short, for measuring speed.
+    `steps` cuts the attack short, for measuring speed. `defence` is a knob and its setting.
     """
 
     dataset: str = "femnist"
@@ -36,6 +58,7 @@ class Row:
     rounds: int = 1
     steps: int | None = None
     options: tuple[tuple[str, object], ...] = ()
+    defence: tuple[str, float] | None = None
 
     def protocol(self) -> Protocol:
         """How the client trains."""
@@ -125,7 +148,24 @@ def _rows() -> dict[str, dict[str, Row]]:
     }
 
 
-ROWS = _rows()
+def _defended() -> dict[str, Row]:
+    """Rows like mnist-R0-clip-0.3: whose images, met after how many rounds, and which setting."""
+    found = {}
+    for name, stage in (("mnist", 0), ("femnist", 0), ("femnist", 5), ("femnist", 20)):
+        for kind, values in KNOBS.items():
+            for value in values:
+                found[f"{name}-R{stage}-{kind}-{value:g}"] = Row(
+                    name,
+                    samples=int(value) if kind == "samples" else 10,
+                    rounds=stage or 1,
+                    steps=200,
+                    defence=(kind, value),
+                )
+    return found
+
+
+ROWS = {**_rows(), "defences": _defended()}
+MIDDLE = " ".join(f"*-R[1-9]*-{kind}-{v[len(v) // 2]:g}" for kind, v in KNOBS.items())
 # The same setting, measured once: the trained table's first round, and N = 10 and 50 of large_n.
 SHARED = {
     "trained": [f"femnist-E{e}-N{n}" for n in (10, 50) for e in (10, 20)],
@@ -182,12 +222,33 @@ PLAN = tuple(
         ("low_rank", "*-R1", "path", "lecun", 10),
         ("cost", "*", "ig sme dlfa", "torch", 3),
         ("tiny", "*", "ig sme retrace dlfa", "torch", 3),
+        # our own: every setting of every defence at the start, and one of each after training
+        ("defences", "*-R0-*", " ".join(DEFENDED[:-1]), "torch", 5),
+        ("defences", "*-R0-*", "federation", "torch", 3),
+        ("defences", MIDDLE, " ".join(DEFENDED[:-1]), "torch", 3),
     )
 )
 
 
+def applies(row: Row, method: str) -> bool:
+    """Whether a method of the table of defences means anything in a row; elsewhere all do."""
+    if row.defence is None:
+        return True
+    kind, value = row.defence
+    if method == "prior":
+        return kind == "none"
+    if method == "federation":  # its accuracy is that of a sum, of however many clients
+        return row.rounds == 1 and kind != "samples" and (kind, value) not in _SUMS[1:]
+    return method.startswith("naive") or kind not in ("none", "samples")
+
+
+_SUMS = [("sum", value) for value in KNOBS["sum"]]
+
+
 def planned(table: str, row: str, method: str, init: str) -> int:
     """How many clients a cell gets by default; 0 for a cell that is left to a GPU."""
+    if not applies(ROWS[table][row], method):
+        return 0
     fitting = (
         share.clients
         for share in PLAN
@@ -209,14 +270,15 @@ def jobs(
 ) -> list[Job]:
     """The jobs of a table, cheapest first.
 
-    `rows`, `methods` and `inits` restrict; `seeds` replaces the planned number of clients in every
-    cell that is left. Among jobs of like cost (within a factor of two) the first clients of all
-    cells come before the second, so that a table fills up evenly.
+    `rows` (names, or patterns like `mnist-R0-*`), `methods` and `inits` restrict; `seeds` replaces
+    the planned number of clients in every cell that is left. Among jobs of like cost (within a
+    factor of two) the first clients of all cells come before the second, so that a table fills up
+    evenly.
     """
     if table not in ROWS:
         raise nearest("table", table, list(ROWS))
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
-    valid = ("path",) if table == "low_rank" else METHODS
+    valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, METHODS)
     open_to = ("main", "architectures", "low_rank")
     for kind, given, known in (
         ("row", rows, [r for _, r in own]),
@@ -224,7 +286,7 @@ def jobs(
         ("initialisation", inits, list((*INITS, *MIXED) if table in open_to else ["torch"])),
     ):
         for name in given:
-            if name not in known:
+            if not any(fnmatchcase(k, name) for k in known):
                 raise nearest(f"{kind} in {table}", name, known)
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds {seeds}: a cell needs at least one client.")
@@ -234,6 +296,8 @@ def jobs(
             for init in inits or (*INITS, *MIXED):
                 if ROWS[where][row].rounds > 1 and init != "torch":
                     continue  # the weights are the trained ones, whatever they began as
+                if not applies(ROWS[where][row], method):
+                    continue
                 count = planned(where, row, method, init)
                 if where != table and init != "torch":
                     count = 0
@@ -241,7 +305,7 @@ def jobs(
                     count = seeds
                 first = ROWS[where][row].first
                 found += [Job(where, row, method, first + s, init) for s in range(count)]
-    chosen = [j for j in found if not rows or j.row in rows]
+    chosen = [j for j in found if not rows or any(fnmatchcase(j.row, name) for name in rows)]
     if not chosen:
         raise InputError(
             "no cell of the plan is left; add --seeds K to run cells outside of the plan."
@@ -252,9 +316,10 @@ def jobs(
 def gpu_jobs(tables: Sequence[str] = (), *, seeds: int = 5) -> list[Job]:
     """The first `seeds` clients of every cell that the plan leaves to a GPU, cheapest first.
 
-    All tables, or those that you name.
+    All of the paper's tables, or those that you name.
     """
-    found = {j for table in tables or ROWS for j in jobs(table, inits=["torch"], seeds=seeds)}
+    every = [table for table in ROWS if table != "defences"]
+    found = {j for table in tables or every for j in jobs(table, inits=["torch"], seeds=seeds)}
     left = [j for j in found if not planned(j.table, j.row, j.method, j.init)]
     return cheapest_first(left)
 
@@ -277,8 +342,11 @@ def estimate(job: Job) -> float:
     milliseconds = {"mlp": 8.0, "resnet8": 12.0, "vit": 30.0}.get(r.network, 3.0)
     if job.method == "path":
         return 0.5 * r.epochs * r.samples / 50
+    if job.method in ("prior", "federation"):
+        return {"prior": 1.0, "federation": 30.0}[job.method]
     if job.method == "dlfa":
         one = r.protocol().steps(r.samples) * (milliseconds + image * 1.5 * r.batch_size)
     else:
-        one = (3 if job.method == "retrace" else 1) * (milliseconds + image * r.samples)
+        joint = r.defence[1] if r.defence in _SUMS and job.method.startswith("aware") else 1
+        one = (3 if "retrace" in job.method else 1) * (milliseconds + image * r.samples * joint)
     return (r.steps or {"dlfa": 400, "retrace": 200}.get(job.method, 1000)) * one / 1000

@@ -28,7 +28,7 @@ from smelib.version import __version__
 
 # Raise a number by hand when what that measurement gives is meant to move: every job of it then
 # runs again. tests/test_golden.py fails when the numbers move and this does not.
-RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 2, "dlfa": 2, "path": 2}
+RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 2, "dlfa": 2, "path": 2, "defences": 1}
 
 # Since these versions a seed stands for the clients of today: before them, for others.
 SEEDS_SINCE = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "path": 2}
@@ -50,7 +50,8 @@ def generation(job: Job, digests: Mapping[str, str]) -> Generation:
     """
     trained = job.setting.rounds > 1
     file = networks.file_name(job.setting.rounds)
-    return str(RESULTS_VERSION[job.method]), digests.get(file, "") if trained else ""
+    measurement = "defences" if job.table == "defences" else job.method
+    return str(RESULTS_VERSION[measurement]), digests.get(file, "") if trained else ""
 
 
 def is_current(line: Mapping[str, str], digests: Mapping[str, str]) -> bool:
@@ -81,6 +82,7 @@ def line(job: Job, *, folder: Path, device: str = "auto") -> dict:
             weights = networks.load(folder, job.setting.rounds)
             digests = {networks.file_name(job.setting.rounds): networks.digest(weights)}
     version, network = generation(job, digests)
+    on_cpu = job.method == "path" or job.table == "defences"
     return {
         **{k: getattr(job, k) for k in ("table", "row", "method", "init", "seed")},
         "version": version,
@@ -88,7 +90,7 @@ def line(job: Job, *, folder: Path, device: str = "auto") -> dict:
         "smelib": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "device": "cpu" if job.method == "path" else device_name(device),
+        "device": "cpu" if on_cpu else device_name(device),
     }
 
 

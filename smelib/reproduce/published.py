@@ -7,7 +7,7 @@ from pathlib import Path
 
 from smelib.errors import InputError
 from smelib.reproduce import networks, provenance
-from smelib.reproduce.store import MEASURED, by_cell, parse
+from smelib.reproduce.store import by_cell, numbers, parse
 from smelib.version import REPOSITORY, __version__
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -25,11 +25,16 @@ def folder() -> Path:
     return PACKAGE / "results"
 
 
-def results(name: str) -> str:
-    """The text of a file of measured results; `name` is a path under it, like `"speed.json"`."""
-    file = folder() / name
+def results(name: str, within: Path | None = None) -> str:
+    """The text of a file of measured results; `name` is a path under it, like `"speed.json"`.
+
+    `within` is another folder of results than the book's.
+    """
+    file = (within or folder()) / name
     if file.is_file():
         return file.read_text(encoding="utf-8")
+    if within is not None:
+        raise InputError(f"{file} does not exist; 'smelib reproduce --out {within}' makes it.")
     if folder() != PACKAGE / "results":
         raise InputError(f"results/{name} is not in the clone: it was not measured yet.")
     raise InputError(
@@ -38,7 +43,7 @@ def results(name: str) -> str:
     )
 
 
-def finished(table: str, **where: str) -> list[dict]:
+def finished(table: str, *, within: Path | None = None, **where: str) -> list[dict]:
     """Our finished jobs of a table, as the book's pages read them; none where nothing was run.
 
     `where` restricts by column, as in `finished("main", row="femnist-E10-N10", method="sme")`.
@@ -46,12 +51,12 @@ def finished(table: str, **where: str) -> list[dict]:
     in the measurement's current version yet shows those of the version before, with `earlier` set.
     """
     name = f"{table}.csv"
-    manifest = json.loads(results("manifest.json"))
+    manifest = json.loads(results("manifest.json", within))
     if table not in manifest["tables"]:
         return []  # asked of the manifest: results that cannot be reached are not "not run"
     digests = networks.digests(manifest["networks"])
     found = []
-    for cell in by_cell(parse(results(name).encode(), name)).values():
+    for cell in by_cell(parse(results(name, within).encode(), name)).values():
         made = list(cell.values())
         now = [lines for lines in made if provenance.is_current(lines[0], digests)]
         found += (now or made)[-1]
@@ -60,7 +65,7 @@ def finished(table: str, **where: str) -> list[dict]:
             **line,
             "seed": int(line["seed"]),
             "earlier": not provenance.is_current(line, digests),
-            **{c: float(line[c]) if line[c] else None for c in MEASURED},
+            **numbers(line),
         }
         for line in found
         if line["status"] == "ok" and all(line[k] == v for k, v in where.items())

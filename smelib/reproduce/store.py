@@ -28,13 +28,35 @@ MEASURED = (
     *("psnr", "ssim", "above_18", "l_sim", "alpha", "p2_ratio", "cos_start", "cos_best"),
     *("seconds", "cpu_seconds", "memory_mb", "steps"),
 )
-COLUMNS = (
-    *(*KEY, *GENERATION, "status", *MEASURED, "compiled", "device"),
-    *("data", "smelib", "torch", "python", "revision", "error"),
+# Of the table of defences, whose numbers are kept with all their digits.
+DEFENCES = (
+    *("psnr", "ssim", "read", "l_sim", "alpha", "client_epsilon", "sample_epsilon", "bound"),
+    *("mean_image", "mean_of_class", "best_of_1000"),
+    *("read_mean_of_class", "read_best_of_1000", "read_originals"),
+    *("accuracy", "by_round", "seconds", "cpu_seconds"),
 )
-HEADER = ",".join((*COLUMNS, "check"))
+LISTS = ("by_round",)
 Generation: TypeAlias = tuple[str, str]  # the values of GENERATION: what makes results comparable
 Line: TypeAlias = dict[str, str]
+
+
+def measured(table: str) -> tuple[str, ...]:
+    """What a line of a table has numbers for."""
+    return DEFENCES if table == "defences" else MEASURED
+
+
+def columns(table: str) -> tuple[str, ...]:
+    """The columns of a table but the last, which is the checksum."""
+    made = ("compiled", "device", "data", "smelib", "torch", "python", "revision", "error")
+    return (*KEY, *GENERATION, "status", *measured(table), *made)
+
+
+def header(table: str) -> str:
+    """The first line of a table's file."""
+    return ",".join((*columns(table), "check"))
+
+
+HEADER = header("main")
 
 
 def key(line: dict) -> str:
@@ -64,25 +86,40 @@ def by_cell(lines: Iterable[Line]) -> dict[tuple, dict[Generation, list[Line]]]:
     }
 
 
-def _text(value: object) -> str:
+def _text(value: object, *, exact: bool) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    if isinstance(value, list):
+        return " ".join(_text(v, exact=exact) for v in value)
+    if isinstance(value, float):
+        return str(float(value)) if exact else f"{value:.6g}"
+    return " ".join(str(value).split())
 
 
-def _encode(line: dict) -> bytes:
+def numbers(line: Line) -> dict[str, float | list[float] | None]:
+    """What a line measured; None where it has no such value."""
+    found: dict[str, float | list[float] | None] = {}
+    for name in measured(line["table"]):
+        each = [float(x) for x in line[name].split()]
+        found[name] = None if not each else each if name in LISTS else each[0]
+    return found
+
+
+def _encode(line: dict, table: str) -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(_text(line.get(c)) for c in COLUMNS)
+    exact = measured(table) is not MEASURED
+    values = (_text(line.get(c), exact=exact) for c in columns(table))
+    csv.writer(out, lineterminator="").writerow(values)
     body = out.getvalue().encode()
     return body + b",%08x\n" % zlib.crc32(body)
 
 
-def _decode(raw: bytes) -> Line | None:
+def _decode(raw: bytes, table: str) -> Line | None:
     """The line's values, or None if it is not whole."""
     body, _, check = raw.rpartition(b",")
     if check != b"%08x" % zlib.crc32(body):
         return None
-    return dict(zip(COLUMNS, next(csv.reader([body.decode()])), strict=True))
+    return dict(zip(columns(table), next(csv.reader([body.decode()])), strict=True))
 
 
 @contextmanager
@@ -104,16 +141,19 @@ def parse(content: bytes, name: str) -> list[Line]:
 
 def numbered(content: bytes, name: str) -> list[tuple[int, Line]]:
     """The whole lines of a table, each with its number in the file, counted from 1."""
-    header, _, rest = content.partition(b"\n")
-    if header != HEADER.encode():
-        if HEADER.encode().startswith(header) and b"\n" not in content:
+    first, _, rest = content.partition(b"\n")
+    table = Path(name).stem
+    known = header(table).encode()
+    if first != known:
+        if known.startswith(first) and b"\n" not in content:
             return []  # killed while writing the header
         raise InputError(
             f"{name} was not written by this version of smelib (its header differs); "
             "move it away or name another folder with --out."
         )
     whole = rest.split(b"\n")[:-1]  # what no newline ends, the next writer cuts off
-    return [(i, line) for i, raw in enumerate(whole, 2) if (line := _decode(raw)) is not None]
+    read = ((i, _decode(raw, table)) for i, raw in enumerate(whole, 2))
+    return [(i, line) for i, line in read if line is not None]
 
 
 class Ledger:
@@ -142,7 +182,9 @@ class Ledger:
                 return False
             whole = content.rfind(b"\n") + 1
             stream.truncate(whole)  # what a killed writer left behind
-            new = (b"" if whole else HEADER.encode() + b"\n") + _encode(line)
+            table = self.path.stem
+            new = b"" if whole else header(table).encode() + b"\n"
+            new += _encode(line, table)
             if stream.write(new) != len(new):
                 stream.truncate(whole)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
