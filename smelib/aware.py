@@ -93,6 +93,7 @@ def averaged(updates: Sequence[Update]) -> Update:
     """One update of several from the same weights, by a server that sent them several times.
 
     The client's noise is new each time and its data are not: R rounds leave $\\sigma / \\sqrt R$.
+    Of a weight that was not sent every time, the mean is over the times it was.
     """
     if not updates:
         raise InputError("there is no update to average.")
@@ -103,8 +104,12 @@ def averaged(updates: Sequence[Update]) -> Update:
                 "the updates start from other weights than the first: match them together, with "
                 "others=."
             )
-    mean = P.mean([u.after for u in updates], [1] * len(updates))
-    return Update(first.before, mean, first.samples)
+    after = {}
+    for k, start in first.before.items():
+        moves = torch.stack([u.after[k] - start.to(u.after[k]) for u in updates])
+        times = (moves != 0).sum(dim=0).clamp(min=1)
+        after[k] = start.to(moves) + moves.sum(dim=0) / times
+    return Update(first.before, after, first.samples)
 
 
 def match_seen(

@@ -180,6 +180,19 @@ def test_averaging_the_same_round_halves_the_noise(scene: Scene) -> None:
         aware.averaged([noisy[0], other])
 
 
+def test_what_was_sent_in_some_rounds_only_is_averaged_over_those(scene: Scene) -> None:
+    drawn = [
+        defences.random_k(0.5)(scene.update, torch.Generator().manual_seed(s)) for s in range(3)
+    ]
+    mean, before = aware.averaged(drawn), scene.update.before
+    there = {k: v != before[k] for k, v in mean.after.items()}
+    every = torch.cat([v.flatten() for v in there.values()])
+    assert 0.8 < float(every.float().mean()) < 0.95  # in one round of three or more: 7/8
+    for k, moved in there.items():
+        right = 2 * (scene.update.after[k] - before[k])  # random_k at one half sends the double
+        assert torch.allclose((mean.after[k] - before[k])[moved], right[moved], atol=1e-6)
+
+
 def test_a_sum_is_walked_client_by_client() -> None:
     """From the truth of all clients, their own walks add up to the sum, and one walk of all not."""
     network, protocol = tiny_network(), Protocol(6, 4, 2.0)

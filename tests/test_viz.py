@@ -348,6 +348,15 @@ def test_a_table_says_what_does_not_fit() -> None:
         viz.table(["a"], [])
 
 
+def test_a_contact_sheet_spaces_its_curves_as_the_film_does() -> None:
+    images, values = torch.rand(3, 2, 1, 4, 4), [0.01, 0.1, 1.0]
+    even, by_ratio = (
+        viz.filmstrip("share", values, images, {"dB": {"SME": [1.0, 2, 3]}}, log=log)
+        for log in (False, True)
+    )
+    assert even._repr_mimebundle_()["image/png"] != by_ratio._repr_mimebundle_()["image/png"]
+
+
 def test_named_values_stand_below_a_contact_sheet_s_curves() -> None:
     figure = mpl.figure.Figure()
     axis = figure.subplots()

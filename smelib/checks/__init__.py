@@ -41,6 +41,7 @@ from smelib.checks.measures import (
     whole,
 )
 from smelib.checks.planes import condition, counter_example, plane_walk
+from smelib.checks.sending import keep_largest, masked, match_sent
 from smelib.checks.training import (
     local_walk,
     merge,
@@ -70,8 +71,11 @@ __all__ = [
     "ig_loss",
     "ig_steps",
     "intrinsic_error",
+    "keep_largest",
     "left_out",
     "local_walk",
+    "masked",
+    "match_sent",
     "merge",
     "nodes_error",
     "order_prior",

@@ -144,16 +144,17 @@ def knows(kind: str, value: float, name: str, at: Scene, update: Update) -> tupl
         # The usual length of an update is no secret: the truth is within twice of it.
         further = {"longest": max(1.0, 2 / value)} if name == "sme" else {"protocol": at.protocol}
         return update, further
-    if kind in ("noise", "client_dp", "dp_sgd"):
-        again = [sent(kind, value, at, i) for i in range(1, AGAIN)]
-        heavy = {"tv": 0.03 if name == "sme" else 0.01} if kind != "noise" or value > 4 else {}
-        return aware.averaged([update, *again]), heavy
-    if kind in ("top_k", "random_k"):
-        bare = aware.longer(update, value) if kind == "random_k" else update
-        return bare, {"seen": aware.sent_only(update)}
-    if kind == "quantise":
-        return update, {"outside": aware.cells(update, int(value))}
-    return update, {"seen": aware.soft_signs(update)}
+    if kind == "top_k":
+        return update, {"seen": aware.sent_only(update)}
+    if kind == "sign":
+        return update, {"seen": aware.soft_signs(update)}
+    # What the client draws at random is drawn anew each time the server asks.
+    mean = aware.averaged([update, *(sent(kind, value, at, i) for i in range(1, AGAIN))])
+    light = {"noise": value < 4, "random_k": value > 0.05, "quantise": value > 4}.get(kind, False)
+    heavy = {} if light else {"tv": 0.03 if name == "sme" else 0.01}
+    if kind == "random_k":
+        return aware.longer(mean, value), {"seen": aware.sent_only(mean), **heavy}
+    return mean, heavy
 
 
 def invert(row: Row, method: str, at: Scene, root: str | None) -> Reconstruction:

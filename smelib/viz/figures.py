@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart with every kind of colour vision. An attack keeps its own.
 COLOURS = {
     "truth": "#767676",
+    "prior": "#767676",  # what needs no update: the mean of a class
     "dlg": "#CC79A7",
     "ig": "#D55E00",
     "sme": "#0072B2",

@@ -112,6 +112,7 @@ def filmstrip(
         "title": title,
         "start": start,
         "autoplay": autoplay,
+        "log": log,
         "rows": [{"name": k, "colour": COLOURS.get(k.lower(), "")} for k in rows],
         "originals": originals is not None,
         "count": next(iter(rows.values())).shape[1],
@@ -229,7 +230,10 @@ def contact_sheet(
             axis.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=9)
             axis.grid(False)
         for part, (unit, group) in zip(parts[1:], curves.items(), strict=True):
-            _draw(part.subplots(), unit, group, values, film["axis"])
+            axis = part.subplots()
+            _draw(axis, unit, group, values, film["axis"])
+            if film["log"]:
+                axis.set_xscale("log")
         if film["title"]:
             figure.suptitle(film["title"], x=0.01, ha="left", fontsize=12, fontweight="bold")
         buffer = io.BytesIO()
