@@ -12,13 +12,13 @@ No threshold was chosen on these clients, but on the first half of the scale's.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from kept import fill
 from torch import Tensor, nn
 
 import smelib
@@ -222,14 +222,8 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the tables."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    for part in args.parts.split(","):
-        for key, run in PARTS[part](args.data_root):
-            runs = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-            if key not in runs:
-                runs[key] = run()
-                print(key, runs[key], flush=True)
-                RESULTS.write_text(json.dumps(runs, indent=1) + "\n")
-    print(report(json.loads(RESULTS.read_text())))
+    jobs = (job for part in args.parts.split(",") for job in PARTS[part](args.data_root))
+    print(report(fill(RESULTS, jobs)))
     return 0
 
 

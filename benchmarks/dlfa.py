@@ -11,14 +11,15 @@ are in `results/retrace.json`.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from kept import fill
 from retrace import rebalanced
 
 from smelib import attacks, data, metrics, models
@@ -68,19 +69,13 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the means."""
     torch.set_num_threads(1)
     keep_freed_memory()
-
-    def stored() -> dict[str, dict]:
-        return json.loads(args.out.read_text()) if args.out.is_file() else {}
-
-    for name, method, seed in plan(args.clients):
-        key = f"{name} | {method} | {seed}"
-        if key not in stored() and args.only in key:
-            line = run(ROWS[name], method, seed, args.data_root)
-            done = stored() | {key: line}
-            args.out.write_text(json.dumps(dict(sorted(done.items())), indent=1) + "\n")
-            print(f"{key:34} {line['psnr']:5.1f} dB", flush=True)
+    jobs = (
+        (key, partial(run, ROWS[name], method, seed, args.data_root))
+        for name, method, seed in plan(args.clients)
+        if args.only in (key := f"{name} | {method} | {seed}")
+    )
     cells: dict[str, list[float]] = {}
-    for key, line in stored().items():
+    for key, line in fill(args.out, jobs).items():
         cells.setdefault(key.rpartition(" | ")[0], []).append(line["psnr"])
     for cell, values in cells.items():
         print(f"{cell:28} {np.mean(values):5.1f} dB, {len(values)} clients")

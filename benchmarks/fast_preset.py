@@ -8,11 +8,12 @@ Finished clients are kept in --out, so a run that was cut off goes on where it s
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from kept import fill
 
 import smelib
 
@@ -30,7 +31,7 @@ def psnr(dataset: str, epochs: int, seed: int, preset: str, root: str) -> float:
     model = smelib.models.cnn(client.shape, client.classes, seed=seed)
     update = smelib.local_update(model, client, smelib.Protocol(epochs, 10), seed=seed)
     found = smelib.attacks.sme(model, update, client.labels, preset=preset, seed=seed, compile=True)
-    return smelib.evaluate(found.images, client.images).psnr
+    return round(smelib.evaluate(found.images, client.images).psnr, 3)
 
 
 def table(done: dict) -> str:
@@ -61,20 +62,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results/fast_preset.json"))
     parser.add_argument("--only", nargs="*", default=list(CELLS))
     args = parser.parse_args()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    for cell in args.only:
-        dataset, epochs, seeds = CELLS[cell]
-        for seed in seeds:
-            for preset in ("fast", "paper"):
-                done = json.loads(args.out.read_text()) if args.out.exists() else {}
-                key = f"{cell} {seed} {preset}"
-                if key not in done:
-                    value = psnr(dataset, epochs, seed, preset, args.data_root)
-                    done = json.loads(args.out.read_text()) if args.out.exists() else {}
-                    done[key] = round(value, 3)
-                    args.out.write_text(json.dumps(done, indent=1, sort_keys=True) + "\n")
-                    print(f"{key:28} {value:5.1f} dB", flush=True)
-    text = table(json.loads(args.out.read_text()))
+    jobs = (
+        (f"{cell} {seed} {preset}", partial(psnr, *CELLS[cell][:2], seed, preset, args.data_root))
+        for cell in args.only
+        for seed in CELLS[cell][2]
+        for preset in ("fast", "paper")
+    )
+    text = table(fill(args.out, jobs))
     args.out.with_name("fast_table.md").write_text(text)
     print(text)
     return 0

@@ -12,13 +12,13 @@ measured again. `best` is the place of least mismatch for the client's own image
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from kept import keep, stored
 
 from smelib import attacks, data, metrics, models, objectives, presets
 from smelib.cli import in_sentences
@@ -83,22 +83,17 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing, all settings of a client together, and print the means."""
     torch.set_num_threads(1)
     keep_freed_memory()
-
-    def stored() -> dict[str, dict]:
-        return json.loads(args.out.read_text()) if args.out.is_file() else {}
-
     for k in range(args.clients):
         for epochs in args.epochs:
             seed = Row(epochs=epochs).first + k
             keys = {n: f"{args.preset} | E{epochs} | {n} | {seed}" for n in (*FIXED, "learned")}
-            missing = [n for n, key in keys.items() if key not in stored()]
+            missing = [n for n, key in keys.items() if key not in stored(args.out)]
             if missing:
                 lines = client_lines(epochs, seed, missing, args.preset, args.data_root)
-                done = stored() | {keys[n]: line for n, line in lines.items()}
-                args.out.write_text(json.dumps(dict(sorted(done.items())), indent=1) + "\n")
+                keep(args.out, {keys[n]: line for n, line in lines.items()})
                 shown = ", ".join(f"{n} {line['psnr']:.1f}" for n, line in lines.items())
                 print(f"E{epochs} client {seed}: {shown} dB", flush=True)
-    print(report(stored()))
+    print(report(stored(args.out)))
     return 0
 
 

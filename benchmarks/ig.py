@@ -14,16 +14,16 @@ there is not repeated. Six minutes on one core.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import torch
+from kept import fill
 from torch import Tensor
 
 from smelib import data, metrics, models, seeds
@@ -191,14 +191,9 @@ def main() -> int:
     parser.add_argument("--seeds", default="0,1,2,3,4,5,6,7,8,9", help="one for each client")
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
-    done = json.loads(args.results.read_text("utf-8")) if args.results.exists() else {}
-    for name, job in jobs(args.parts.split(","), [int(s) for s in args.seeds.split(",")]):
-        if name not in done:
-            done[name] = run(**job)
-            scratch = args.results.with_suffix(".part")
-            scratch.write_text(json.dumps(done, indent=0) + "\n", "utf-8")
-            os.replace(scratch, args.results)
-            print(f"{name}: {done[name]['psnr']} dB", flush=True)
+    clients = [int(s) for s in args.seeds.split(",")]
+    every = jobs(args.parts.split(","), clients)
+    fill(args.results, ((name, partial(run, **job)) for name, job in every))
     return 0
 
 

@@ -11,14 +11,13 @@ off goes on where it stopped; delete the file to measure anew.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from filelock import FileLock
+from kept import fill
 from torch import Tensor
 
 import smelib
@@ -26,7 +25,7 @@ from smelib import labels
 from smelib.cli import in_sentences
 from smelib.data import Client
 from smelib.models import Network
-from smelib.types import InputError, Protocol, Update
+from smelib.types import Protocol, Update
 
 EPOCHS = (1, 10, 20, 50)
 # "rows" and "bias" know the protocol, the others do not.
@@ -102,24 +101,6 @@ def run(cell: str, seed: int, root: str) -> dict:
     return found
 
 
-def kept(path: Path) -> dict[str, dict]:
-    """The clients that are done, by cell and seed."""
-    try:
-        return json.loads(path.read_text()) if path.exists() else {}
-    except json.JSONDecodeError:
-        raise InputError(f"{path} is not whole JSON; move it away to measure anew.") from None
-
-
-def keep(path: Path, name: str, found: dict) -> dict[str, dict]:
-    """Add a client to what this run and others have kept; a kill leaves the file whole."""
-    with FileLock(path.with_name(f".{path.name}.lock")):
-        done = {**kept(path), name: found}
-        scratch = path.with_name(f".{path.name}-{os.getpid()}")
-        scratch.write_text(json.dumps(done, indent=1) + "\n")
-        os.replace(scratch, path)
-    return done
-
-
 def main() -> int:
     """Run what is missing and print the means."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -128,13 +109,10 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=CLIENTS, help="per cell")
     parser.add_argument("--only", nargs="*", default=list(CELLS), choices=list(CELLS))
     args = parser.parse_args()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    done = kept(args.out)
     for cell in args.only:
         clients = range(args.clients)
-        for seed in clients:
-            if f"{cell} {seed}" not in done:
-                done = keep(args.out, f"{cell} {seed}", run(cell, seed, args.data_root))
+        jobs = ((f"{cell} {k}", partial(run, cell, k, args.data_root)) for k in clients)
+        done = fill(args.out, jobs, quiet=True)
         print(f"\n{cell}: labels misread of {CELLS[cell][-1]}, mean (clients without a mistake)")
         for form in FORMS:
             line = f"  {form:11}"

@@ -9,16 +9,15 @@ A reconstruction that is no better than these shows nothing of the client. Resum
 from __future__ import annotations
 
 import argparse
-import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
+from kept import fill
 
 from smelib import data, metrics, models, objectives, seeds
 from smelib.federated import local_update
-from smelib.reproduce import store
 from smelib.reproduce.plan import ROWS
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "prior_only.json"
@@ -69,12 +68,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
     root = parser.parse_args().data_root
-    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     plan = [(row, ROWS["main"][row].first + k) for row, n in CLIENTS.items() for k in range(n)]
-    for row, seed in tqdm([job for job in plan if f"{job[0]} {job[1]}" not in found]):
-        found[f"{row} {seed}"] = run(row, seed, root)
-        with store.replacing(RESULTS) as scratch:
-            scratch.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")
+    found = fill(RESULTS, ((f"{row} {k}", partial(run, row, k, root)) for row, k in plan))
     for row in CLIENTS:
         cell = [v for k, v in found.items() if k.startswith(row + " ")]
         for guess in ("mean image", "best of 1000"):

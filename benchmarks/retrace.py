@@ -13,7 +13,6 @@ other stand-ins for the path, with as many steps and with as much time. Every ru
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from kept import fill
 from scipy.stats import t as student
 from torch import Tensor
 from torch.func import jvp
@@ -318,20 +318,17 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the table."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    file = Path(args.results)
-
-    def stored() -> dict[str, dict]:
-        return json.loads(file.read_text()) if file.is_file() else {}
-
-    for part in args.parts.split(","):
+    parts = args.parts.split(",")
+    for part in parts:
         if part not in PARTS:
             raise nearest("part", part, PARTS)
-        for key, *job, options in plan(part, args.clients, args.steps, args.first):
-            if key in stored() or args.only not in key:
-                continue
-            found = run(*job, args.data_root, options)
-            file.write_text(json.dumps({**stored(), key: found}, indent=1) + "\n")
-    print(report(stored()))
+    jobs = (
+        (key, partial(run, *job, args.data_root, options))
+        for part in parts
+        for key, *job, options in plan(part, args.clients, args.steps, args.first)
+        if args.only in key
+    )
+    print(report(fill(args.results, jobs, quiet=True)))
     return 0
 
 
@@ -344,7 +341,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=200, help="of every attack but DLFA (200)")
     parser.add_argument("--only", default="", help="only runs whose name contains this")
     parser.add_argument("--first", type=int, default=0, help="added to all seeds: other clients")
-    parser.add_argument("--results", default=str(RESULTS), help="where the runs are stored")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the runs are stored")
     return in_sentences("retrace", lambda: work(parser.parse_args()))
 
 

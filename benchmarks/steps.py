@@ -9,13 +9,12 @@ after every picture's ink got its best factor. Runs that are done are kept in --
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 
-from filelock import FileLock
+from kept import fill
 from torch import Tensor
 
 import smelib
@@ -58,15 +57,6 @@ def run(name: str, seed: int, steps: int) -> dict[str, list[float]]:
     }
 
 
-def keep(path: Path, name: str, found: dict) -> None:
-    """Add a run to what this process and others have kept."""
-    with FileLock(path.with_name(f".{path.name}.lock")):
-        done = json.loads(path.read_text()) if path.exists() else {}
-        scratch = path.with_name(f".{path.name}-{os.getpid()}")
-        scratch.write_text(json.dumps({**done, name: found}, indent=1, sort_keys=True) + "\n")
-        os.replace(scratch, path)
-
-
 def main() -> int:
     """Run what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -74,12 +64,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=120)
     args = parser.parse_args()
-    for seed in args.seeds:
-        for name in NETWORKS:
-            done = json.loads(args.out.read_text()) if args.out.exists() else {}
-            if (key := f"{name} {seed}") not in done:
-                keep(args.out, key, run(name, seed, args.steps))
-                print(key, flush=True)
+    both = product(args.seeds, NETWORKS)
+    fill(args.out, ((f"{name} {s}", partial(run, name, s, args.steps)) for s, name in both))
     return 0
 
 

@@ -11,14 +11,16 @@ twice, from independent noise and from such a colliding one; only the start diff
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import torch
+from kept import fill
 from scipy.stats import t as student
 
 from smelib import seeds
@@ -41,6 +43,14 @@ def colliding():
 
     with mock.patch.object(seeds, "generator", draw):
         yield
+
+
+def psnr(network: str, method: str, start: str, seed: int, root: str) -> float:
+    """One client of a network, attacked from its own noise or from a colliding one."""
+    table, row = SETTINGS[network]
+    with nullcontext() if start == "own" else colliding():
+        found = measure(ROWS[table][row], method, "torch", seed, root=root)
+    return round(found["psnr"], 4)
 
 
 def report(runs: dict[str, float]) -> str:
@@ -67,25 +77,14 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the table."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    for method in ("sme", "ig"):
-        for seed in range(args.clients):
-            for network in args.networks.split(","):
-                for start in ("own", "colliding"):
-                    runs = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-                    key = f"{network} {method} {start} {seed}"
-                    if key in runs:
-                        continue
-                    table, row = SETTINGS[network]
-                    job = (ROWS[table][row], method, "torch", seed)
-                    if start == "own":
-                        found = measure(*job, root=args.data_root)
-                    else:
-                        with colliding():
-                            found = measure(*job, root=args.data_root)
-                    runs = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-                    runs[key] = round(found["psnr"], 4)
-                    RESULTS.write_text(json.dumps(dict(sorted(runs.items())), indent=1) + "\n")
-    print(report(json.loads(RESULTS.read_text())))
+    root = args.data_root
+    networks, starts = args.networks.split(","), ("own", "colliding")
+    cells = product(("sme", "ig"), range(args.clients), networks, starts)
+    jobs = (
+        (f"{network} {method} {start} {seed}", partial(psnr, network, method, start, seed, root))
+        for method, seed, network, start in cells
+    )
+    print(report(fill(RESULTS, jobs, quiet=True)))
     return 0
 
 
