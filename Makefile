@@ -10,7 +10,7 @@ export JUPYTER_PLATFORM_DIRS = 1
 	reproduce scoreboard repository publish-check assignments grade slides clean
 
 # The tests that open the rendered book, and those that need more than what a user of smelib installs.
-PAGE_TESTS := tests/test_accessible.py tests/test_front_page.py tests/test_pages.py \
+PAGE_TESTS := tests/test_accessible.py tests/test_frames.py tests/test_front_page.py tests/test_pages.py \
 	tests/test_playground.py tests/test_small_playgrounds.py
 BOOK_TESTS := $(PAGE_TESTS) tests/test_assignments.py tests/test_grading.py tests/test_book.py tests/test_chapters.py tests/test_colab.py \
 	tests/test_dlfa_in_jax.py tests/test_publish_check.py tests/test_repository.py

@@ -211,54 +211,6 @@ def test_the_division_is_that_of_torch(page: object, capsys: pytest.CaptureFixtu
     assert worst < 1e-5
 
 
-FRAMES = """() => {
-  window.seen = { frames: [], tasks: [] };
-  const { frames, tasks } = window.seen;
-  new PerformanceObserver((list) => list.getEntries().forEach((task) => tasks.push(task.duration)))
-    .observe({ type: "longtask" });
-  let last = performance.now();
-  const tick = (now) => {
-    frames.push(now - last);
-    last = now;
-    requestAnimationFrame(tick);
-  };
-  requestAnimationFrame(tick);
-}"""
-
-
-def dragged(page: object) -> dict[str, list[float]]:
-    """The pen with sixteen pictures in the batch, then all sliders, then a film's curves."""
-    page.evaluate(FRAMES)
-    parts = [part(page, name) for name in ("sheet", "noise", "units", "batch")]
-    for target in (*parts, page.locator("#film-photos .plot").first):
-        target.scroll_into_view_if_needed()
-        box = target.bounding_box()
-        page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        for i in range(30):
-            page.mouse.move(box["x"] + 5 + (box["width"] - 10) * i / 29, box["y"] + 9 + i % 3)
-        page.mouse.up()
-    return page.evaluate("window.seen")
-
-
-def test_dragging_never_holds_a_frame(page: object, capsys: pytest.CaptureFixture) -> None:
-    """No task of ours takes 50 ms, in the best of five drags: the machine may be busy too."""
-    tasks: list[float] = []
-    for _ in range(5):
-        part(page, "batch").fill("16")
-        page.wait_for_timeout(300)
-        seen = dragged(page)
-        tasks = seen["tasks"]
-        with capsys.disabled():
-            longest = sorted(seen["frames"])[-3:]
-            print(f"\n{len(seen['frames'])} frames while dragging, the longest", end=" ")
-            print(f"{[round(f) for f in longest]} ms; over 50 ms of work: {[*map(round, tasks)]}")
-        if not tasks and max(seen["frames"]) < 50:
-            break
-    assert not tasks
-    assert max(seen["frames"]) < 50
-
-
 def test_the_front_page_is_light_and_soon_ready(
     browser: object,  # noqa: F811
     address: str,  # noqa: F811

@@ -19,6 +19,11 @@ def listen(page: object) -> list[str]:
     return said
 
 
+# Equations wider than their box: they would be clipped, or slide under a finger.
+WIDE = """() => [...document.querySelectorAll("div.math mjx-container")]
+  .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => `${box.closest("div.math").id || box.innerText.slice(0, 60)}: ` +
+    `${box.scrollWidth} pixels in ${box.clientWidth}`)"""
 DISTORTED = """() => [...document.querySelectorAll(".bd-article img")]
   .filter((i) => i.clientHeight && i.naturalHeight)
   .map((i) => [i, i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight])
@@ -29,8 +34,8 @@ DISTORTED = """() => [...document.querySelectorAll(".bd-article img")]
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: int) -> None:  # noqa: F811
     names = [p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html")]
-    names = [n for n in names if n.startswith(("book/", "notebooks/"))]
-    assert names
+    names = [n for n in names if n.startswith(("book/", "notebooks/", "assignments/"))]
+    assert len(names) > 40
     page = browser.new_page(viewport={"width": width, "height": 900})
     foreign: list[str] = []
     thrown: list[str] = []
@@ -53,6 +58,9 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
         assert not bent, f"{name} distorts {bent[0]}"
         if page.locator("span.math, div.math").count():
             assert page.locator("mjx-container").count(), f"{name}: mathematics is raw TeX"
+        page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+        broad = page.evaluate(WIDE)
+        assert not broad, f"{name} has equations that do not fit: {broad}"
     page.close()
 
 
@@ -89,6 +97,65 @@ def test_text_has_seventy_characters_to_a_line_and_no_code_is_clipped(
     with capsys.disabled():
         print(f"\n{len(lines)} paragraphs: {middle:.0f} characters to a line in the middle")
     assert 60 < middle < 72
+    page.close()
+
+
+# Where a line of code is wrapped, its second row must begin to the right of its first.
+HANGING = """() => [...document.querySelectorAll("div.cell_input .code-line")]
+  .filter((line) => line.offsetParent && line.textContent.trim())
+  .flatMap((line) => {
+    const words = document.createTreeWalker(line, NodeFilter.SHOW_TEXT), rows = new Map();
+    for (let node = words.nextNode(); node; node = words.nextNode()) {
+      for (let i = 0; i < node.length; i += 1) {
+        if (!node.data[i].trim()) continue;
+        const range = document.createRange();
+        range.setStart(node, i);
+        range.setEnd(node, i + 1);
+        const box = range.getBoundingClientRect();
+        const row = Math.round(box.top / 4);
+        rows.set(row, Math.min(rows.get(row) ?? Infinity, box.left));
+      }
+    }
+    const [first, ...others] = rows.values();
+    return others.length ? [[line.textContent, Math.min(...others) - first]] : [];
+  })"""
+
+
+def test_a_wrapped_line_of_code_goes_on_under_itself(browser: object, address: str) -> None:  # noqa: F811
+    """On a phone, where most lines are wrapped: two characters, give or take a pixel."""
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(f"{address}/notebooks/00_audit_your_own_model.html")
+    page.wait_for_load_state("networkidle")
+    wrapped = page.evaluate(HANGING)
+    assert len(wrapped) > 20
+    for line, further in wrapped:
+        assert further > 10, f"{line!r} goes on {further:.0f} pixels to the right"
+    shown = page.locator("div.cell_input pre").first.inner_text()
+    assert "\n\n" not in shown, "copied code has lines in between"
+    page.close()
+
+
+def test_every_reference_is_keyed_as_cited_and_has_a_link(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_page()
+    page.goto(f"{address}/book/bibliography.html")
+    entries = page.locator(".citation").evaluate_all(
+        """all => all.map((e) => [e.id, e.querySelector(".label").innerText.replace(/[\\[\\]]/g, ""),
+          [...e.querySelectorAll("a[href^=https]")].length])"""
+    )
+    assert len(entries) > 30
+    for name, key, links in entries:
+        assert links, f"{key} has no link"
+        assert name.startswith("cite-"), f"{key} is called {name}"
+    keys = {name: key for name, key, _ in entries}
+    assert len(set(keys.values())) == len(keys)
+    for where in ("notebooks/02_dlg", "notebooks/11_architectures", "book/api/attacks"):
+        page.goto(f"{address}/{where}.html")
+        cited = page.locator('a[href*="bibliography.html#"]').evaluate_all(
+            "all => all.map((a) => [a.hash.slice(1), a.innerText])"
+        )
+        assert cited, where
+        for name, text in cited:
+            assert keys[name] == text, f"{where} calls [{keys[name]}] {text}"
     page.close()
 
 

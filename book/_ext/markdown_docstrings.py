@@ -6,13 +6,21 @@ import re
 
 from sphinx.application import Sphinx
 
+BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][a-z]+\d\d\b[^]`]*\]")
+KEY = re.compile(r"\b([A-Z][a-z]+)(\d\d)\b")
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
 DEFAULT = re.compile(r"<function (\w+)>|<factory>")
 
 
 def to_rst(text: str) -> str:
     """Write `code` and $mathematics$ the other way; *emphasis* is the same in both."""
-    return SPAN.sub(lambda m: f"``{m[1]}``" if m[1] else f":math:`{m[2]}`", text)
+    text = SPAN.sub(lambda m: f"``{m[1]}``" if m[1] else f":math:`{m[2]}`", text)
+    return BRACKETS.sub(lambda m: KEY.sub(cited, m[0]), text)
+
+
+def cited(key: re.Match) -> str:
+    """A short key as the text's, with a link to its entry: Zhu23 is [Zhu et al., 2023]."""
+    return f":cite:label:`{key[1].lower()}20{key[2]}`"
 
 
 def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list) -> None:

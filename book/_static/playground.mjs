@@ -24,25 +24,41 @@ export function write(state) {
   return pairs.length ? `#play=${pairs.map(([k, v]) => `${k}:${typeof v === "number" ? +v.toFixed(3) : v}`).join(",")}` : "";
 }
 
-/** Level lines of a loss, as pixels of one colour. */
-function contours(land, width, height, [r, g, b]) {
+/** The loss at every pixel: computed at every second one, and the mean of those around it in between. */
+function heights(land, width, height) {
   const [left, right, bottom, top] = land.box;
-  const image = new ImageData(width, height);
-  const level = new Int16Array(width * height);
-  let least = Infinity;
-  const values = new Float64Array(width * height);
-  for (let j = 0; j < height; j += 1) {
-    for (let i = 0; i < width; i += 1) {
-      const value = land.loss([left + ((right - left) * i) / width, top - ((top - bottom) * j) / height]);
-      values[j * width + i] = value;
-      least = Math.min(least, value);
+  const [across, down] = [width / 2 + 1, height / 2 + 1];
+  const coarse = new Float64Array(across * down);
+  const point = [0, 0];
+  for (let j = 0, k = 0; j < down; j += 1) {
+    point[1] = top - ((top - bottom) * 2 * j) / height;
+    for (let i = 0; i < across; i += 1, k += 1) {
+      point[0] = left + ((right - left) * 2 * i) / width;
+      coarse[k] = land.loss(point);
     }
   }
-  values.forEach((value, k) => {
-    level[k] = Math.floor(5 * Math.sqrt(value - least));
-  });
+  const values = new Float64Array(width * height);
+  for (let j = 0, k = 0; j < height; j += 1) {
+    for (let i = 0; i < width; i += 1, k += 1) {
+      const a = (j >> 1) * across + (i >> 1);
+      const b = a + (j & 1) * across;
+      values[k] = (coarse[a] + coarse[a + (i & 1)] + coarse[b] + coarse[b + (i & 1)]) / 4;
+    }
+  }
+  return values;
+}
+
+/** Level lines of a loss, as pixels of one colour. */
+function contours(land, width, height, colour) {
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const [ink] = new Uint32Array(new Uint8ClampedArray([...colour, 120]).buffer);
+  const values = heights(land, width, height);
+  const least = values.reduce((a, b) => Math.min(a, b));
+  const level = new Int16Array(values.length);
+  for (let k = 0; k < level.length; k += 1) level[k] = 5 * Math.sqrt(values[k] - least);
   for (let k = width; k < level.length; k += 1) {
-    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) image.data.set([r, g, b, 120], 4 * k);
+    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) pixels[k] = ink;
   }
   return image;
 }
@@ -69,7 +85,10 @@ function start(root, part) {
     const { stroke, dot } = paper;
     paper.context.putImageData(ground, 0, 0);
     stroke(path.map((w) => place(land, w)), colour("--ink"), state.rate ? 2 : 4);
-    if (state.rate) path.forEach((w) => dot(place(land, w), colour("--ink"), 3));
+    if (state.rate) {
+      const grey = colour("--ink");
+      path.forEach((w) => dot(place(land, w), grey, 3));
+    }
     stroke([path[0], path[path.length - 1]].map((w) => place(land, w)), colour("--sees"), 3, [10, 7]);
     for (const alpha of found) dot(place(land, between(path, alpha)), "#e69f00", 9);
     const here = between(path, state.alpha);

@@ -1,0 +1,56 @@
+"""While a reader drags, no frame takes 50 ms of work: the front page and every playground."""
+
+from __future__ import annotations
+
+import pytest
+from chromium import NO_BOOK, address, browser  # noqa: F401
+from frames import SETTLED, Meter
+
+pytestmark = NO_BOOK
+
+# Where a panel stands, and what of it is dragged: its plane or sheet, and its sliders.
+PANELS = {
+    ".leak": ("book/index", ["sheet", "noise", "units", "batch"]),
+    ".units": ("notebooks/02_dlg", ["grid", "count"]),
+    ".arrows": ("notebooks/03_ig", ["plane"]),
+    ".playground": (
+        "notebooks/05_gradient_flow_2d",
+        ["plane", "graph", "time", "alpha", "conditioning", "turn", "rate", "noise"],
+    ),
+    ".helix": ("notebooks/05_gradient_flow_2d", ["space", "turns"]),
+    ".turning": ("notebooks/06_low_rank", ["space", "stretch"]),
+    ".sampling": ("notebooks/09_shootout", ["clients"]),
+}
+LIMIT = 50.0  # milliseconds
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_dragging_never_holds_a_frame(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    panel: str,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    name, parts = PANELS[panel]
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto(f"{address}/{name}.html")
+    root = page.locator(f"{panel}[data-ready]")
+    root.wait_for()
+    targets = [root.locator(f'[data-part="{part}"]') for part in parts]
+    if panel == ".leak":
+        page.locator('[data-part="batch"]').fill("16")
+        targets.append(page.locator("#film-photos .plot").first)
+    page.wait_for_load_state("networkidle")
+    page.evaluate(SETTLED)
+    meter = Meter(page)
+    frames = [took for target in targets for took in meter.drag(target)]
+    if panel == ".playground":
+        root.locator('[data-part="loss"]').select_option("convex")  # the dearest to draw
+        frames += meter.drag(root.locator('[data-part="turn"]'))
+    with capsys.disabled():
+        middle = sorted(frames)[len(frames) // 2]
+        print(f"\n{panel}: {len(frames)} frames while dragging, {middle:.1f} ms of work", end=" ")
+        print(f"in the middle, {max(frames):.1f} ms at most")
+    assert max(frames) < LIMIT
+    context.close()
