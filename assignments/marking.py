@@ -67,7 +67,7 @@ class Part:
     def _compared(self, cases: list[Case], results: list[dict[str, Any]]) -> Verdict:
         check = self.check.check
         found = [
-            engine.Outcome(r["raw"], r["slopes"], tuple(r["cut"]), case)
+            engine.Outcome(r["raw"], r["slopes"], tuple(r["cut"]), case, r["attached"])
             for r, case in zip(results, cases, strict=True)
         ]
         with engine.undisturbed():
@@ -75,8 +75,9 @@ class Part:
         wrong = {"value": worst[""] > engine.CLOSE}
         wrong["gradients"] = any(worst[s] > engine.CLOSE for s in check.slopes)
         if name := next((r["overwrote"] for r in results if r["overwrote"]), ""):
-            wrong["value"] = True
             sentence = sentence or f"yours overwrites its argument {name}: work on a copy."
+            wrong["value"] = True
+        wrong["value"] |= bool(sentence) and not any(wrong.values())  # right numbers, badly handed
         return {aspect: sentence if wrong[aspect] else "" for aspect in self.points}
 
 
@@ -118,7 +119,8 @@ def _shaped(found: Any) -> list[dict[str, Any]] | None:
     for r in found:
         slopes = r.get("slopes")
         fine = isinstance(slopes, dict) and isinstance(r.get("cut"), list)
-        if not fine or "raw" not in r or not isinstance(r.get("overwrote"), str):
+        fine = fine and isinstance(r.get("overwrote"), str) and isinstance(r.get("attached"), bool)
+        if not fine or "raw" not in r:
             return None
         for group in slopes.values():
             if not isinstance(group, list) or not all(isinstance(t, torch.Tensor) for t in group):

@@ -69,6 +69,7 @@ def told(function: Any, case: dict[str, Any], slopes: tuple[str, ...]) -> dict[s
         "raw": made.raw,
         "slopes": made.slopes,
         "cut": list(made.cut),
+        "attached": made.attached,
         "overwrote": engine.overwritten(made.given, case),
     }
 

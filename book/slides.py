@@ -60,8 +60,8 @@ def main(numbers: list[str]) -> int:
         if not wanted or repository.number(path) in wanted:
             book = execute(nbformat.read(path, as_version=4), path.parent)
             pages[path.stem] = figures(book)
-            print(f"{path.stem}: {len(pages[path.stem])} figures")
-    write(ROOT / "_build" / "slides", pages)
+            write(ROOT / "_build" / "slides", pages)  # after each, lest a stop cost all
+            print(f"{path.stem}: {len(pages[path.stem])} figures", flush=True)
     return 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from handed_in import (
     NAMES,
@@ -27,6 +28,8 @@ from nbclient import NotebookClient
 
 from assignments import build, catalogue, grade, marking
 from assignments.pool import Limits, Sandbox
+from smelib import theory
+from smelib.checks import planes
 
 ALONE = "a5_recount"  # the page that is downloaded alone
 ALL = [
@@ -111,6 +114,20 @@ def test_visible_checks_name_five_mistakes_or_more(name: str) -> None:
     checks = [part.check for part in catalogue.load()[name].parts if part.check]
     said = {m.says for check in checks for m in check.check.mistakes}
     assert len(said) >= 5
+
+
+def test_the_book_s_own_counter_example_does_not_count() -> None:
+    """Chapter 5's, as its page draws it, however it is turned; a trail of one's own does."""
+    page = nbformat.read(ROOT / "notebooks" / "05_gradient_flow_2d.ipynb", as_version=4)
+    names = {"np": np, "theory": theory}
+    exec(next(c.source for c in page.cells if "stray = theory.trail" in c.source), names)
+    turn = np.array([[-0.8, 0.6], [-0.6, -0.8]])
+    for shape, size in ((np.diag([-2, 2]), 2), (2.5 * turn, 2.5), (np.eye(2), 1)):
+        copy = (names["points"] @ shape, 0.1, 0.3 * size, size**2 * 23.82)
+        assert all("chapter 5's own walk" in said for said in planes.broken(copy).values())
+    own = {}
+    exec("\n".join(catalogue.load()["a3_plane"].cells), own)
+    assert not any(planes.broken(own["counter_example"]()).values())
 
 
 # Marks.
@@ -223,6 +240,17 @@ def test_a_page_downloaded_alone_installs_runs_and_checks_itself(
     assert str(site) in solved.cells[-1].outputs[-1].text
     said = "".join(o.get("text", "") for c in solved.cells for o in c.outputs)
     assert said.count("agrees with smelib on 5") == len(catalogue.load()[ALONE].parts)
+
+
+@pytest.mark.slow
+def test_a_chapter_s_figure_becomes_a_vector_graphic(tmp_path: Path) -> None:
+    """Drawn in the book's style, which makes sharp pixels of it on a page."""
+    draw = "with smelib.viz.style():\n    plt.plot([1, 2])\nplt.show()"
+    cells = ["import smelib\nimport matplotlib.pyplot as plt", draw]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    ((picture, _, _),) = slides.figures(slides.execute(book, tmp_path))
+    assert "<svg" in picture
+    assert "<path" in picture
 
 
 def test_figures_for_slides_are_written_and_listed(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from smelib.types import Update
 
 CLOSE = 1e-5  # the largest relative error of an answer that agrees
 DIGITS, SLOPE_DIGITS = 9, 7  # all that is printed: the last ones differ between machines
+ATTACHED = "the numbers are right, but still have a gradient attached: return them with .detach()."
 
 NUMBERS = Tensor | np.ndarray | np.generic | int | float
 
@@ -50,13 +51,14 @@ class Outcome:
     """What a function made of a case: its values, and the slopes of the arguments asked for.
 
     A slope that automatic differentiation cannot find is zero, and its name in `cut`. `given` is
-    the arguments, as the function left them.
+    the arguments, as the function left them. `attached`: has the answer a gradient?
     """
 
     raw: Any
     slopes: dict[str, list[Tensor]]
     cut: tuple[str, ...]
     given: dict[str, Any]
+    attached: bool = False
 
     @property
     def values(self) -> list[Tensor]:
@@ -187,7 +189,7 @@ def outcome(function: Callable, case: dict[str, Any], wanted: tuple[str, ...]) -
             torch.zeros_like(v) if g is None else g.double()
             for g, v in zip(got, leaves, strict=True)
         ]
-    return Outcome(raw, slopes, tuple(cut), copy)
+    return Outcome(raw, slopes, tuple(cut), copy, bool(alive))
 
 
 def overwritten(given: dict[str, Any], fresh: dict[str, Any]) -> str:
@@ -208,6 +210,7 @@ class Check:
     cases: Callable[[int], list[dict[str, Any]]]
     over: str
     slopes: tuple[str, ...] = ()
+    detached: bool = False
     mistakes: list[Mistake] = field(default_factory=list)
 
     @property
@@ -244,8 +247,9 @@ class Check:
         for o, case in zip(found, cases, strict=True):
             if name := overwritten(o.given, case):
                 return worst, f"yours overwrites its argument {name}: work on a copy."
-        wrong = max(worst.values()) > CLOSE
-        return worst, self._diagnosis(cases, found, right, worst) if wrong else ""
+        if max(worst.values()) > CLOSE:
+            return worst, self._diagnosis(cases, found, right, worst)
+        return worst, ATTACHED if self.detached and any(o.attached for o in found) else ""
 
     def _tried(self, yours: Callable, case: dict[str, Any]) -> Outcome:
         """What your function makes of a case; the reasons why it may make nothing."""
@@ -394,15 +398,16 @@ def piece(
     *,
     over: str,
     slopes: tuple[str, ...] = (),
+    detached: bool = False,
 ) -> Callable[[Callable], Callable[[Callable], None]]:
     """Make a check of a reference answer: a function of the reader's function.
 
     `cases` gives the arguments by name; `slopes` names those for which the answer is
-    differentiated, and `over` says what the cases are.
+    differentiated, and `over` says what the cases are. A `detached` answer has no gradient.
     """
 
     def made(reference: Callable) -> Callable[[Callable], None]:
-        check = Check(signature, reference, cases, over, slopes)
+        check = Check(signature, reference, cases, over, slopes, detached)
 
         def public(yours: Callable, *, seed: int = 0) -> None:
             try:

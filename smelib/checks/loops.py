@@ -111,7 +111,7 @@ def _slope(loss: Loss, z: Tensor) -> Tensor:
     return torch.autograd.grad(loss(z), z)[0]
 
 
-@piece("descend(loss, start, steps, lr)", _descents, over="losses")
+@piece("descend(loss, start, steps, lr)", _descents, over="losses", detached=True)
 def descend(loss: Loss, start: Tensor, steps: int, lr: float) -> Tensor:
     """so many steps of gradient descent on `loss(images)` from `start`: z becomes z - lr gradient.
 
@@ -170,11 +170,12 @@ def _signs(loss: Loss, z: Tensor, lr: float) -> Tensor:
     return z - lr * _slope(loss, z).sign()
 
 
-@piece("ig_steps(loss, start, steps, lr, box)", _signed, over="losses")
+@piece("ig_steps(loss, start, steps, lr, box)", _signed, over="losses", detached=True)
 def ig_steps(loss: Loss, start: Tensor, steps: int, lr: float, box: Box) -> Tensor:
     """so many times: a step of length lr against the gradient's sign, then into the box.
 
-    `box` is the pair (black, white) of numbers between which all values stay.
+    `box` is the pair (black, white) of numbers between which all values stay. The answer is the
+    images, without a gradient.
     """
     z = start
     for _ in range(steps):
@@ -218,6 +219,18 @@ def _(loss: Loss, start: Tensor, steps: int, lr: float, box: Box) -> Tensor:
     z = start
     for _ in range(steps):
         z = _signs(loss, z.clamp(*box), lr)
+    return z
+
+
+@ig_steps.mistake(
+    "your gradients add up from step to step, and you take the sum's sign: zero them, or use "
+    "torch.autograd.grad."
+)
+def _(loss: Loss, start: Tensor, steps: int, lr: float, box: Box) -> Tensor:
+    z, total = start, torch.zeros_like(start)
+    for _ in range(steps):
+        total = total + _slope(loss, z)
+        z = (z - lr * total.sign()).clamp(*box)
     return z
 
 
@@ -325,14 +338,17 @@ def _jointly(
     return z, alpha
 
 
-@piece("sme_steps(loss, start, alpha, steps, lr, lr_alpha, box)", _joint, over="losses")
+@piece(
+    "sme_steps(loss, start, alpha, steps, lr, lr_alpha, box)", _joint, over="losses", detached=True
+)
 def sme_steps(
     loss: Joint, start: Tensor, alpha: Tensor, steps: int, lr: float, lr_alpha: float, box: Box
 ) -> Pair:
     """so many times: descend on loss(images, alpha) in both at once, then clamp both.
 
     Images step by `lr` and stay in `box`; alpha steps by `lr_alpha` and stays in [0, 1]. Both
-    gradients are taken at the same point. The answer is the pair (images, alpha).
+    gradients are taken at the same point. The answer is the pair (images, alpha), without a
+    gradient.
     """
     return _jointly(loss, start, alpha, steps, lr, lr_alpha, box)
 
@@ -373,3 +389,26 @@ def _(loss, start, alpha, steps, lr, lr_alpha, box):
 @sme_steps.mistake("your alpha climbs: it steps against its gradient, as the images do.")
 def _(loss, start, alpha, steps, lr, lr_alpha, box):
     return _jointly(loss, start, alpha, steps, lr, -lr_alpha, box)
+
+
+@sme_steps.mistake(
+    "your gradients add up from step to step: zero both, the images' and alpha's, or use "
+    "torch.autograd.grad."
+)
+def _(loss, start, alpha, steps, lr, lr_alpha, box):
+    z, total, totals = start, torch.zeros_like(start), torch.zeros_like(alpha)
+    for _ in range(steps):
+        dz, da = _both(loss, z, alpha)
+        total, totals = total + dz, totals + da
+        z, alpha = (z - lr * total).clamp(*box), (alpha - lr_alpha * totals).clamp(0, 1)
+    return z, alpha
+
+
+@sme_steps.mistake("alpha's gradients add up from step to step: zero alpha.grad like the images'.")
+def _(loss, start, alpha, steps, lr, lr_alpha, box):
+    z, total = start, torch.zeros_like(alpha)
+    for _ in range(steps):
+        dz, da = _both(loss, z, alpha)
+        total = total + da
+        z, alpha = (z - lr * dz).clamp(*box), (alpha - lr_alpha * total).clamp(0, 1)
+    return z, alpha

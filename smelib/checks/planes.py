@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from smelib import seeds, theory
 from smelib.checks.cases import named, numbers
@@ -131,11 +133,38 @@ def _read(found: object) -> tuple[np.ndarray, dict[str, float]] | str:
     return points, numbers
 
 
+@cache
+def _hook() -> np.ndarray:
+    """Chapter 5's own example, walked a little further than there."""
+    x = [-0.35, 0, 0.4, 2, 4, 4.3, 3.4, 2.5, 2.1, 1.8]
+    y = [-0.9, 0, 1.3, 2.3, 1.6, -0.4, -1.6, -1, 0, 0.7]
+    points = CubicSpline(np.arange(10), np.stack([x, y], -1))(np.linspace(0, 9, 80))
+    return theory.flow(theory.trail(points, drop=0.1, width=0.3).gradient, [0, 0], 25.0)
+
+
+def _evenly(path: np.ndarray, part: float = 1.0) -> np.ndarray:
+    """Sixty points at equal distances along the first part of a path, as complex numbers."""
+    along = np.r_[0, np.linalg.norm(np.diff(path, axis=0), axis=1).cumsum()]
+    return np.interp(np.linspace(0, part * along[-1], 60), along, path @ [1, 1j])
+
+
+def copied(path: np.ndarray) -> bool:
+    """Is a walk from the origin chapter 5's, turned, mirrored or enlarged? To 1.5 % of its size."""
+    yours = _evenly(path)
+    for part in np.linspace(0.8, 1, 41):
+        book = _evenly(_hook(), part)
+        for shape in (book, book.conj()):
+            gap = yours - np.vdot(shape, yours) / np.vdot(shape, shape) * shape
+            if np.linalg.norm(gap) < 0.015 * np.linalg.norm(yours):
+                return True
+    return False
+
+
 def broken(found: object) -> dict[str, str]:
     """What an example lacks in each of three respects; an empty sentence where it lacks nothing.
 
     `walk`: the flow from the origin ends at x <= -3. `condition`: it turns back on the way.
-    `segment`: no gradient on the segment is parallel to the update.
+    `segment`: no gradient on the segment is parallel to the update. The book's own has none.
     """
     names = ("walk", "condition", "segment")
     read = _read(found)
@@ -159,6 +188,11 @@ def broken(found: object) -> dict[str, str]:
         return dict.fromkeys(
             names, "the walk has come to rest on its trail: choose a smaller time."
         )
+    if copied(path):
+        return dict.fromkeys(
+            names,
+            "this is chapter 5's own walk, turned, mirrored or enlarged: lay a trail of your own.",
+        )
     ends, said = path[-1, 0], dict.fromkeys(names, "")
     if ends > -3:
         said["walk"] = f"the walk ends at x = {ends:.2f}: it should end at -3 or further left."
@@ -180,7 +214,8 @@ def counter_example(yours: Callable[[], tuple]) -> None:
     """Check your `counter_example()`: a trail on which the proposition's conclusion fails.
 
     It returns `(points, drop, width, time)` of a `theory.trail` whose flow from the origin ends at
-    x <= -3, breaks the condition on its way, and has no parallel point on its segment.
+    x <= -3, breaks the condition on its way, and has no parallel point on its segment. Chapter 5's
+    own, turned, mirrored or enlarged, does not count.
     """
     found = yours()
     if found is None or found is Ellipsis:

@@ -72,13 +72,15 @@ def style() -> Iterator[None]:
 
 
 def _sharp() -> None:
-    """In a notebook, figures get two pixels where there was one."""
+    """In a notebook that asks for no other format, figures get two pixels where there was one."""
     import matplotlib as mpl
 
     if "inline" in mpl.get_backend():
         from matplotlib_inline.backend_inline import set_matplotlib_formats
+        from matplotlib_inline.config import InlineBackend
 
-        set_matplotlib_formats("retina")
+        if InlineBackend.instance().figure_formats == {"png"}:
+            set_matplotlib_formats("retina")
 
 
 def as_pixels(image: Tensor) -> np.ndarray:

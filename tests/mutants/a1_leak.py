@@ -88,3 +88,23 @@ def descend(loss, start, steps, lr):
         z = z.detach()
         z -= lr * slope
     return z
+
+
+# loses: divide value
+# says: you sort by db with its sign
+def divide(model, update):
+    weight, bias = list(update.before)[:2]
+    rows, db = (update.before[k] - update.after[k] for k in (weight, bias))
+    order = db.argsort(descending=True)
+    order = order[db[order].abs() > 1e-5]
+    return model.denormalise((rows[order] / db[order, None]).view(-1, *model.shape))
+
+
+# loses: descend value
+# says: still have a gradient attached
+def descend(loss, start, steps, lr):
+    z = start.clone().requires_grad_()
+    for _ in range(steps):
+        (slope,) = torch.autograd.grad(loss(z), z)
+        z = (z - lr * slope).detach().requires_grad_()
+    return z

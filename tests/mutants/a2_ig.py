@@ -76,3 +76,35 @@ def ig_steps(loss, start, steps, lr, box):
         z.requires_grad_()
         z = (z - lr * torch.autograd.grad(loss(z), z)[0].sign()).detach()
     return z.clamp(*box)
+
+
+# loses: total_variation value, total_variation gradients
+# says: you take one mean over all differences
+def total_variation(z):
+    across, down = z[..., 1:] - z[..., :-1], z[..., 1:, :] - z[..., :-1, :]
+    return torch.cat([across.flatten(), down.flatten()]).abs().mean()
+
+
+# loses: ig_steps value
+# says: your gradients add up from step to step, and you take the sum's sign
+def ig_steps(loss, start, steps, lr, box):
+    z = start.clone().requires_grad_()
+    for _ in range(steps):
+        loss(z).backward()
+        with torch.no_grad():
+            z -= lr * z.grad.sign()
+            z.clamp_(*box)
+    return z.detach()
+
+
+# loses: ig_steps value
+# says: still have a gradient attached
+def ig_steps(loss, start, steps, lr, box):
+    z = start.clone().requires_grad_()
+    for _ in range(steps):
+        z.grad = None
+        loss(z).backward()
+        with torch.no_grad():
+            z -= lr * z.grad.sign()
+            z.clamp_(*box)
+    return z

@@ -86,10 +86,21 @@ def my_condition(gradient, path):
 def counter_example():
     from scipy.interpolate import CubicSpline
 
+    x = np.array([0.6, 0, -0.5, -2, -5, -7, -7.2, -6, -4.8, -4.1, -3.8]) / 2
+    y = np.array([-1, 0, 1.5, 3.5, 3.6, 2.0, -1, -2.4, -1.6, 0, 1.2]) / 2
+    points = CubicSpline(np.arange(11), np.stack([x, y], -1))(np.linspace(0, 10, 100))
+    return points, 0.12, 0.25, 9.5
+
+
+# loses: counter_example walk, counter_example condition, counter_example segment
+# says: this is chapter 5's own walk
+def counter_example():
+    from scipy.interpolate import CubicSpline
+
     x = [-0.35, 0, 0.4, 2, 4, 4.3, 3.4, 2.5, 2.1, 1.8]
     y = [-0.9, 0, 1.3, 2.3, 1.6, -0.4, -1.6, -1, 0, 0.7]
     points = CubicSpline(np.arange(10), np.stack([x, y], -1))(np.linspace(0, 9, 80))
-    return points, 0.1, 0.3, 23.82
+    return points * [-2, 2], 0.1, 0.6, 4 * 23.82
 
 
 # loses: counter_example condition, counter_example segment

@@ -99,3 +99,52 @@ def sme_steps(loss, start, alpha, steps, lr, lr_alpha, box):
         a.requires_grad_()
         a = (a - lr_alpha * torch.autograd.grad(loss(z, a), a)[0]).detach().clamp(0, 1)
     return z, a
+
+
+# loses: sme_loss value, sme_loss gradients
+# says: your total variation is one mean over all differences
+def sme_loss(model, update, labels, z, alpha, tv=0.01):
+    w = surrogate(update, alpha)
+    g = grad(lambda w: cross_entropy(functional_call(model.body, w, (z,)), labels))(w)
+    a = torch.cat([(update.before[k] - update.after[k]).flatten() for k in g])
+    b = torch.cat([v.flatten() for v in g.values()])
+    smooth = torch.cat([z.diff(dim=-1).flatten(), z.diff(dim=-2).flatten()]).abs().mean()
+    return 1 - a @ b / (a.norm() * b.norm()) + tv * smooth
+
+
+# loses: sme_steps value
+# says: zero both, the images' and alpha's
+def sme_steps(loss, start, alpha, steps, lr, lr_alpha, box):
+    z, a = start.clone().requires_grad_(), alpha.clone().requires_grad_()
+    for _ in range(steps):
+        loss(z, a).backward()
+        with torch.no_grad():
+            z -= lr * z.grad
+            a -= lr_alpha * a.grad
+            z.clamp_(*box), a.clamp_(0, 1)
+    return z.detach(), a.detach()
+
+
+# loses: sme_steps value
+# says: zero alpha.grad like the images'
+def sme_steps(loss, start, alpha, steps, lr, lr_alpha, box):
+    z, a = start.clone().requires_grad_(), alpha.clone().requires_grad_()
+    for _ in range(steps):
+        z.grad = None
+        loss(z, a).backward()
+        with torch.no_grad():
+            z -= lr * z.grad
+            a -= lr_alpha * a.grad
+            z.clamp_(*box), a.clamp_(0, 1)
+    return z.detach(), a.detach()
+
+
+# loses: sme_steps value
+# says: still have a gradient attached
+def sme_steps(loss, start, alpha, steps, lr, lr_alpha, box):
+    z, a = start.clone().requires_grad_(), alpha.clone().requires_grad_()
+    for _ in range(steps):
+        dz, da = torch.autograd.grad(loss(z, a), (z, a))
+        z = (z - lr * dz).clamp(*box).detach().requires_grad_()
+        a = (a - lr_alpha * da).clamp(0, 1).detach().requires_grad_()
+    return z, a
