@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
+import logging
 import re
+import warnings
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.figure
+import nbformat
 import numpy as np
 import pytest
 import torch
 from chromium import CHROMIUM, browser  # noqa: F401
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from PIL import Image
 from torch import Tensor
 
@@ -80,6 +85,58 @@ def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     assert figure.axes[0].get_yscale() == "log"
     assert figure.axes[0].get_legend() is not None
     assert mpl.rcParams == before
+
+
+# The face.
+
+ROOT = Path(__file__).resolve().parents[1]
+FONTS = ROOT / "smelib" / "viz" / "fonts"
+
+
+def written() -> list[str]:
+    """Every text in the code of notebooks and of `viz`: what figures may have to set."""
+    pages = [nbformat.read(p, as_version=4) for p in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    code = [c.source for page in pages for c in page.cells if c.cell_type == "code"]
+    code += [p.read_text("utf-8") for p in (ROOT / "smelib" / "viz").glob("*.py")]
+    plain = [re.sub(r"^( *)%.*", r"\1pass", source, flags=re.MULTILINE) for source in code]
+    nodes = [node for source in plain for node in ast.walk(ast.parse(source))]
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    constants = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in docstrings]
+    return [value for value in constants if isinstance(value, str)]
+
+
+@pytest.mark.parametrize(("weight", "cut"), [("normal", "regular.ttf"), ("bold", "bold.ttf")])
+def test_figures_are_set_in_the_pages_face(weight: str, cut: str) -> None:
+    with viz.style():
+        asked = FontProperties(family=mpl.rcParams["font.family"][0], weight=weight)
+        assert Path(findfont(asked, fallback_to_default=False)) == FONTS / cut
+    assert (FONTS / "OFL.txt").exists(), "the licence goes where the face goes"
+    assert sum(p.stat().st_size for p in FONTS.glob("*.ttf")) <= 120_000
+
+
+def test_the_face_has_every_sign_that_a_figure_may_use() -> None:
+    signs = {s for text in written() for s in text if s.isprintable()}
+    assert {"±", "−", "×", "α"} <= signs, "the notebooks were read"
+    for cut in FONTS.glob("*.ttf"):
+        assert not {s for s in signs if ord(s) not in get_font(cut).get_charmap()}
+
+
+def test_no_figure_warns_of_a_face_or_a_sign(caplog: pytest.LogCaptureFixture) -> None:
+    """Every sign and every formula of the notebooks, drawn after the style's block has ended."""
+    texts = written()
+    formulas = {f for text in texts for f in re.findall(r"\$[^${}\n]+\$", text)}
+    formulas -= {f for f in formulas if r"\ge " in f}  # in a sentence, which MathJax sets
+    signs = sorted({s for text in texts for s in text if s.isprintable()} - {"$"})
+    assert len(formulas) > 10
+    with caplog.at_level(logging.WARNING), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with viz.style():
+            figure = mpl.figure.Figure()
+            figure.subplots().set(yscale="log", ylim=(1e-3, 1), title="−3 ± α")
+            for text in ("✗ is matplotlib's own", "".join(signs), *formulas):
+                figure.text(0, 0.1, text)
+        figure.savefig(io.BytesIO(), format="png")
+    assert not caplog.messages
 
 
 # The filmstrip.
