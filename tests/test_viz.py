@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from smelib import viz
 from smelib.types import InputError
+from smelib.viz.live import WIDGET
 
 
 def pictures(*shape: int, seed: int = 0) -> Tensor:
@@ -129,7 +131,7 @@ def test_no_figure_warns_of_a_face_or_a_sign(caplog: pytest.LogCaptureFixture) -
     signs = sorted({s for text in texts for s in text if s.isprintable()} - {"$"})
     assert len(formulas) > 10
     with caplog.at_level(logging.WARNING), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("error", "Glyph")
         with viz.style():
             figure = mpl.figure.Figure()
             figure.subplots().set(yscale="log", ylim=(1e-3, 1), title="−3 ± α")
@@ -328,6 +330,69 @@ def test_on_paper_and_without_scripts_the_contact_sheet_shows(browser: object) -
     still.set_content(a_strip()._repr_html_())
     assert still.locator("img").is_visible()
     still.close()
+
+
+# The slider of a running notebook.
+
+
+def a_figure(value: float) -> mpl.figure.Figure:
+    figure = mpl.figure.Figure(figsize=(2, 1))
+    figure.text(0, 0, f"{value}")
+    return figure
+
+
+def test_a_slider_s_static_form_is_the_middle_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    moved = viz.live(lambda value: [drawn.append(value), a_figure(value)][1], T=[1, 10, 50])
+    shown, about = moved._repr_mimebundle_()
+    png = base64.b64decode(shown["image/png"])
+    assert drawn == [10], "what nobody chose is not computed"
+    size = about["image/png"]
+    assert Image.open(io.BytesIO(png)).size == (2 * size["width"], 2 * size["height"])
+    assert shown["text/plain"] == "T = 10, one of 3 values"
+    assert WIDGET in shown
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert WIDGET not in moved._repr_mimebundle_()[0], "without ipywidgets, no slider"
+    assert drawn == [10], "what was drawn is kept"
+
+
+def test_a_slider_moves_one_value_among_some() -> None:
+    for axes in ({}, {"T": []}, {"T": [1], "E": [1]}):
+        with pytest.raises(InputError, match="one value among some"):
+            viz.live(a_figure, **axes)
+
+
+CELL = """
+import matplotlib.figure
+from smelib import viz
+def draw(T):
+    return matplotlib.figure.Figure(figsize=(T, 1))
+viz.live(draw, T=[1, 2, 3])
+"""
+
+
+@pytest.mark.slow
+def test_a_front_end_s_slider_redraws_the_picture() -> None:
+    """The message that a browser sends when a slider is moved, and the picture that comes back."""
+    pytest.importorskip("ipywidgets")
+    nbclient = pytest.importorskip("nbclient")
+    run_sync = pytest.importorskip("jupyter_core.utils").run_sync
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    client = nbclient.NotebookClient(page, timeout=300, resources={"metadata": {"path": str(ROOT)}})
+    with client.setup_kernel():
+        client.execute_cell(page.cells[0], 0)
+        model = {s["_model_name"]: name for name, s in client.widget_state.items()}
+        moved = {"method": "update", "state": {"index": 2}, "buffer_paths": []}
+        slider = {"comm_id": model["SelectionSliderModel"], "data": moved}
+        client.kc.shell_channel.send(client.kc.session.msg("comm_msg", slider))
+        said = {"content": {}}
+        while not (said["content"].get("comm_id") == model["ImageModel"] and said["buffers"]):
+            said = run_sync(client.kc.get_iopub_msg)(timeout=60)
+    (stored,) = page.cells[0].outputs
+    assert WIDGET in stored.data
+    still = base64.b64decode(stored.data["image/png"])
+    assert Image.open(io.BytesIO(still)).size == (400, 200), "T = 2"
+    assert Image.open(io.BytesIO(said["buffers"][0])).size == (600, 200), "T = 3"
 
 
 # The quiz.

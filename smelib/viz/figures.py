@@ -36,10 +36,7 @@ COLOURS = {
 INK = "#767676"  # of axes and words: told from a white and from a dark page alike
 FACE = "Smelib Serif"  # Source Serif, the face of the pages, cut to what figures need
 STYLE = {
-    "font.family": [
-        FACE,
-        "DejaVu Sans",
-    ],  # for a sign that ours lacks, matplotlib's own
+    "font.family": [FACE, "DejaVu Sans"],  # a sign that ours lacks is matplotlib's own
     "mathtext.fontset": "stix",
     "figure.dpi": 100,
     "savefig.dpi": 100,
