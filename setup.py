@@ -10,7 +10,7 @@ setup(
     packages=[*find_packages(include=["smelib*"]), "smelib.results"],
     package_dir={"smelib.results": "results"},
     package_data={
-        "smelib": ["py.typed", "**/*.css", "**/*.js", "**/*.mjs"],
+        "smelib": ["py.typed", "**/*.css", "**/*.js", "**/*.mjs", "**/*.ttf", "**/OFL.txt"],
         "smelib.results": ["**/*.json", "**/*.csv"],
     },
 )

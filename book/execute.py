@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 
 import smelib
 from smelib import pick_device
+from smelib.viz.live import WIDGET
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,10 +32,12 @@ def execute(path: Path) -> float:
     notebook = nbformat.read(path, as_version=4)
     started = time.perf_counter()
     place = {"metadata": {"path": str(ROOT)}}
-    client = NotebookClient(notebook, timeout=600, resources=place, coalesce_streams=True)
-    client.execute()
+    how = {"coalesce_streams": True, "store_widget_state": False}
+    NotebookClient(notebook, timeout=600, resources=place, **how).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps, which would change at every run
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET, None)  # a slider dies with its kernel
     notebook.metadata["language_info"] = {"name": "python"}
     seconds = time.perf_counter() - started
     notebook.metadata["ran"] = {"seconds": round(seconds), **machine()}

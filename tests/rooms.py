@@ -55,7 +55,7 @@ ROOMS = (
     Room("metrics", "PSNR and SSIM: where the truth is met", student=True),
     Room("theory", "gradient flow, paths, the theorems' bounds"),
     Room("checks", "a reader's functions against the kernel's", "the notebook's output"),
-    Room("viz", "figures, filmstrip, quiz", "matplotlib; the notebook's display"),
+    Room("viz", "figures, filmstrip, slider, quiz", "matplotlib; the notebook's display"),
     Room(
         "reproduce",
         "the paper's tables and claims as jobs, and the scoreboard",

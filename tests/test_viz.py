@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
+import logging
 import re
+import sys
+import warnings
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.figure
+import nbformat
 import numpy as np
 import pytest
 import torch
 from chromium import CHROMIUM, browser  # noqa: F401
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from PIL import Image
 from torch import Tensor
 
 from smelib import viz
 from smelib.types import InputError
+from smelib.viz.live import WIDGET
 
 
 def pictures(*shape: int, seed: int = 0) -> Tensor:
@@ -80,6 +87,58 @@ def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     assert figure.axes[0].get_yscale() == "log"
     assert figure.axes[0].get_legend() is not None
     assert mpl.rcParams == before
+
+
+# The face.
+
+ROOT = Path(__file__).resolve().parents[1]
+FONTS = ROOT / "smelib" / "viz" / "fonts"
+
+
+def written() -> list[str]:
+    """Every text in the code of notebooks and of `viz`: what figures may have to set."""
+    pages = [nbformat.read(p, as_version=4) for p in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    code = [c.source for page in pages for c in page.cells if c.cell_type == "code"]
+    code += [p.read_text("utf-8") for p in (ROOT / "smelib" / "viz").glob("*.py")]
+    plain = [re.sub(r"^( *)%.*", r"\1pass", source, flags=re.MULTILINE) for source in code]
+    nodes = [node for source in plain for node in ast.walk(ast.parse(source))]
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    constants = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in docstrings]
+    return [value for value in constants if isinstance(value, str)]
+
+
+@pytest.mark.parametrize(("weight", "cut"), [("normal", "regular.ttf"), ("bold", "bold.ttf")])
+def test_figures_are_set_in_the_pages_face(weight: str, cut: str) -> None:
+    with viz.style():
+        asked = FontProperties(family=mpl.rcParams["font.family"][0], weight=weight)
+        assert Path(findfont(asked, fallback_to_default=False)) == FONTS / cut
+    assert (FONTS / "OFL.txt").exists(), "the licence goes where the face goes"
+    assert sum(p.stat().st_size for p in FONTS.glob("*.ttf")) <= 120_000
+
+
+def test_the_face_has_every_sign_that_a_figure_may_use() -> None:
+    signs = {s for text in written() for s in text if s.isprintable()}
+    assert {"±", "−", "×", "α"} <= signs, "the notebooks were read"
+    for cut in FONTS.glob("*.ttf"):
+        assert not {s for s in signs if ord(s) not in get_font(cut).get_charmap()}
+
+
+def test_no_figure_warns_of_a_face_or_a_sign(caplog: pytest.LogCaptureFixture) -> None:
+    """Every sign and every formula of the notebooks, drawn after the style's block has ended."""
+    texts = written()
+    formulas = {f for text in texts for f in re.findall(r"\$[^${}\n]+\$", text)}
+    formulas -= {f for f in formulas if r"\ge " in f}  # in a sentence, which MathJax sets
+    signs = sorted({s for text in texts for s in text if s.isprintable()} - {"$"})
+    assert len(formulas) > 10
+    with caplog.at_level(logging.WARNING), warnings.catch_warnings():
+        warnings.filterwarnings("error", "Glyph")
+        with viz.style():
+            figure = mpl.figure.Figure()
+            figure.subplots().set(yscale="log", ylim=(1e-3, 1), title="−3 ± α")
+            for text in ("✗ is matplotlib's own", "".join(signs), *formulas):
+                figure.text(0, 0.1, text)
+        figure.savefig(io.BytesIO(), format="png")
+    assert not caplog.messages
 
 
 # The filmstrip.
@@ -271,6 +330,69 @@ def test_on_paper_and_without_scripts_the_contact_sheet_shows(browser: object) -
     still.set_content(a_strip()._repr_html_())
     assert still.locator("img").is_visible()
     still.close()
+
+
+# The slider of a running notebook.
+
+
+def a_figure(value: float) -> mpl.figure.Figure:
+    figure = mpl.figure.Figure(figsize=(2, 1))
+    figure.text(0, 0, f"{value}")
+    return figure
+
+
+def test_a_slider_s_static_form_is_the_middle_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    moved = viz.live(lambda value: [drawn.append(value), a_figure(value)][1], T=[1, 10, 50])
+    shown, about = moved._repr_mimebundle_()
+    png = base64.b64decode(shown["image/png"])
+    assert drawn == [10], "what nobody chose is not computed"
+    size = about["image/png"]
+    assert Image.open(io.BytesIO(png)).size == (2 * size["width"], 2 * size["height"])
+    assert shown["text/plain"] == "T = 10, one of 3 values"
+    assert WIDGET in shown
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert WIDGET not in moved._repr_mimebundle_()[0], "without ipywidgets, no slider"
+    assert drawn == [10], "what was drawn is kept"
+
+
+def test_a_slider_moves_one_value_among_some() -> None:
+    for axes in ({}, {"T": []}, {"T": [1], "E": [1]}):
+        with pytest.raises(InputError, match="one value among some"):
+            viz.live(a_figure, **axes)
+
+
+CELL = """
+import matplotlib.figure
+from smelib import viz
+def draw(T):
+    return matplotlib.figure.Figure(figsize=(T, 1))
+viz.live(draw, T=[1, 2, 3])
+"""
+
+
+@pytest.mark.slow
+def test_a_front_end_s_slider_redraws_the_picture() -> None:
+    """The message that a browser sends when a slider is moved, and the picture that comes back."""
+    pytest.importorskip("ipywidgets")
+    nbclient = pytest.importorskip("nbclient")
+    run_sync = pytest.importorskip("jupyter_core.utils").run_sync
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    client = nbclient.NotebookClient(page, timeout=300, resources={"metadata": {"path": str(ROOT)}})
+    with client.setup_kernel():
+        client.execute_cell(page.cells[0], 0)
+        model = {s["_model_name"]: name for name, s in client.widget_state.items()}
+        moved = {"method": "update", "state": {"index": 2}, "buffer_paths": []}
+        slider = {"comm_id": model["SelectionSliderModel"], "data": moved}
+        client.kc.shell_channel.send(client.kc.session.msg("comm_msg", slider))
+        said = {"content": {}}
+        while not (said["content"].get("comm_id") == model["ImageModel"] and said["buffers"]):
+            said = run_sync(client.kc.get_iopub_msg)(timeout=60)
+    (stored,) = page.cells[0].outputs
+    assert WIDGET in stored.data
+    still = base64.b64decode(stored.data["image/png"])
+    assert Image.open(io.BytesIO(still)).size == (400, 200), "T = 2"
+    assert Image.open(io.BytesIO(said["buffers"][0])).size == (600, 200), "T = 3"
 
 
 # The quiz.

@@ -12,6 +12,7 @@ from smelib.viz.figures import (
     style,
 )
 from smelib.viz.film import Filmstrip, filmstrip, play
+from smelib.viz.live import Live, live
 from smelib.viz.quiz import quiz
 from smelib.viz.table import Table, table
 
@@ -20,12 +21,14 @@ __all__ = [
     "INK",
     "STYLE",
     "Filmstrip",
+    "Live",
     "Table",
     "as_pixels",
     "compare",
     "curves",
     "filmstrip",
     "grid",
+    "live",
     "play",
     "quiz",
     "save_grid",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +35,10 @@ COLOURS = {
 }
 
 INK = "#767676"  # of axes and words: told from a white and from a dark page alike
+FACE = "Smelib Serif"  # Source Serif, the face of the pages, cut to what figures need
 STYLE = {
+    "font.family": [FACE, "DejaVu Sans"],  # a sign that ours lacks is matplotlib's own
+    "mathtext.fontset": "stix",
     "figure.dpi": 100,
     "savefig.dpi": 100,
     "figure.facecolor": "none",
@@ -67,6 +72,7 @@ def style() -> Iterator[None]:
     import matplotlib.pyplot as plt
 
     _sharp()
+    _know_face()
     with plt.rc_context(STYLE):
         yield
 
@@ -81,6 +87,15 @@ def _sharp() -> None:
 
         if InlineBackend.instance().figure_formats == {"png"}:
             set_matplotlib_formats("retina")
+
+
+@cache
+def _know_face() -> None:
+    """Tell matplotlib where the face of the figures is; once is enough."""
+    from matplotlib.font_manager import fontManager
+
+    for cut in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
+        fontManager.addfont(cut)
 
 
 def as_pixels(image: Tensor) -> np.ndarray:
