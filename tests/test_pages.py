@@ -139,7 +139,8 @@ def test_every_reference_is_keyed_as_cited_and_has_a_link(browser: object, addre
     page = browser.new_page()
     page.goto(f"{address}/book/bibliography.html")
     entries = page.locator(".citation").evaluate_all(
-        """all => all.map((e) => [e.id, e.querySelector(".label").innerText.replace(/[\\[\\]]/g, ""),
+        """all => all.map((e) => [e.id,
+          e.querySelector(".label").innerText.replace(/[\\[\\]]/g, ""),
           [...e.querySelectorAll("a[href^=https]")].length])"""
     )
     assert len(entries) > 30
