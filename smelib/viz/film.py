@@ -233,7 +233,10 @@ def contact_sheet(
             axis = part.subplots()
             _draw(axis, unit, group, values, film["axis"])
             if film["log"]:
+                few = range(0, last + 1, 1 + last // 6)
                 axis.set_xscale("log")
+                axis.set_xticks([values[k] for k in few], [film["frames"][k]["label"] for k in few])
+                axis.minorticks_off()
         if film["title"]:
             figure.suptitle(film["title"], x=0.01, ha="left", fontsize=12, fontweight="bold")
         buffer = io.BytesIO()
