@@ -42,7 +42,7 @@ another."""
 
 NETWORK, SOLVER = "tests/test_network.py", "tests/test_solver.py"
 LABELS, OBJECTIVES = "tests/test_labels.py", "tests/test_objectives.py"
-AUDITING = "tests/test_auditing.py"
+AUDITING, DEFENCES = "tests/test_auditing.py", "tests/test_reproduce_defences.py"
 RULE, BOARD, PLAN = (
     "tests/test_verdicts.py",
     "tests/test_scoreboard.py",
@@ -1170,7 +1170,7 @@ MODULES = {
     ),
     "plan": Module(
         "smelib/reproduce/plan.py",
-        (PLAN,),
+        (PLAN, DEFENCES),
         (
             Mutant(
                 "return max(fitting, default=0)",
@@ -1179,6 +1179,33 @@ MODULES = {
             ),
             Mutant("and init in share.inits.split()", "", "both initialisations everywhere"),
             Mutant("{20: 100, 50: 200}", "{20: 100, 50: 100}", "rows share clients"),
+            Mutant('kind not in ("none", "samples")', "True", "who knows of no defence is run"),
+            Mutant("row.rounds == 1 and kind", "kind", "accuracy is measured once more after R5"),
+            Mutant("not in _SUMS[1:]", "not in _SUMS[:0]", "every sum has an accuracy of its own"),
+        ),
+    ),
+    "tradeoff": Module(
+        "smelib/reproduce/tradeoff.py",
+        (DEFENCES,),
+        (
+            Mutant(
+                'self.runs[s]["psnr"] - self.naive[s]["psnr"]',
+                'self.naive[s]["psnr"] - self.runs[s]["psnr"]',
+                "the gap is naive minus aware",
+            ),
+            Mutant("set(self.runs) & set(self.naive)", "self.runs", "half a pair is a pair"),
+            Mutant('method.replace("aware", "naive")', "method", "aware is its own naive"),
+            Mutant("row.rounds if row.rounds > 1 else 0", "row.rounds", "R0 is called R1"),
+        ),
+    ),
+    "store": Module(
+        "smelib/reproduce/store.py",
+        ("tests/test_reproduce_store.py", DEFENCES),
+        (
+            Mutant("exact = measured(table) is not MEASURED", "exact = False", "digits are lost"),
+            Mutant("each if name in LISTS else each[0]", "each[0]", "rounds are lost"),
+            Mutant("stream.truncate(whole)  # what", "pass  # what", "half a line stays"),
+            Mutant("if check != b", "if False and check != b", "half a line is read"),
         ),
     ),
     "checks": Module(

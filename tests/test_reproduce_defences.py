@@ -30,6 +30,7 @@ def test_the_plan_has_every_setting_at_the_start_and_one_of_each_later() -> None
         later = {row for row, m in cells if row.startswith(f"femnist-R{stage}-")}
         assert [r.split("-")[2] for r in plan.ROWS["defences"] if r in later] == list(plan.KNOBS)
         assert cells[f"femnist-R{stage}-clip-0.1", "aware-retrace"] == 3
+        assert cells[f"femnist-R{stage}-noise-8", "naive-sme"] == 3
         assert cells[f"femnist-R{stage}-clip-0.1", "federation"] == 0, "accuracy is of R0"
     assert len(jobs("defences")) == 1460
 

@@ -165,7 +165,9 @@ def _defended() -> dict[str, Row]:
 
 
 ROWS = {**_rows(), "defences": _defended()}
-MIDDLE = " ".join(f"*-R[1-9]*-{kind}-{v[len(v) // 2]:g}" for kind, v in KNOBS.items())
+# After training one setting of each: the middle one, and of noise that which hides something.
+_one = {**{kind: values[len(values) // 2] for kind, values in KNOBS.items()}, "noise": 8}
+LATER = " ".join(f"*-R[1-9]*-{kind}-{value:g}" for kind, value in _one.items())
 # The same setting, measured once: the trained table's first round, and N = 10 and 50 of large_n.
 SHARED = {
     "trained": [f"femnist-E{e}-N{n}" for n in (10, 50) for e in (10, 20)],
@@ -225,7 +227,7 @@ PLAN = tuple(
         # our own: every setting of every defence at the start, and one of each after training
         ("defences", "*-R0-*", " ".join(DEFENDED[:-1]), "torch", 5),
         ("defences", "*-R0-*", "federation", "torch", 3),
-        ("defences", MIDDLE, " ".join(DEFENDED[:-1]), "torch", 3),
+        ("defences", LATER, " ".join(DEFENDED[:-1]), "torch", 3),
     )
 )
 
