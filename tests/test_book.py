@@ -50,9 +50,7 @@ def test_a_notebook_is_executed_checked_and_clean(path: Path) -> None:
         for output in cell.outputs:
             assert output.output_type != "error"
             assert output.get("name") != "stderr", output.get("text")
-            assert WIDGET not in output.get("data", {}), (
-                "a dead slider: `make notebooks`"
-            )
+            assert WIDGET not in output.get("data", {}), "a dead slider: `make notebooks`"
     assert "widgets" not in nbformat.read(path, as_version=4).metadata, "state of dead sliders"
     assert path.stat().st_size < 1_500_000
 
