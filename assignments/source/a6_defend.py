@@ -6,7 +6,7 @@ from assignments.marking import HIDDEN, Ask, Assignment, Part, Verdict
 from smelib import checks
 from smelib.checks import arena
 
-POINTS = {"honest": 1, "useful": 2, "private": 2, "beyond-noise": 2, "beyond-top-k": 1}
+POINTS = {"honest": 1, "useful": 2, "private": 2, "noise": 2, "topk": 1}
 USEFUL, PRIVATE = 0.75, 0.5
 _one_at_a_time = threading.Lock()  # the references are measured once, whoever asks first
 
@@ -50,10 +50,10 @@ def _verdict(own: arena.Played, others: dict[str, arena.Played]) -> tuple[Verdic
             f"{own.prior:.1f}: {stopped:.0%} of the leak are stopped, and {PRIVATE:.0%} are asked "
             "for."
         )
-    for name in ("noise", "top-k"):
+    for aspect, name in (("noise", "noise"), ("topk", "top-k")):
         theirs = others[name].score(plain)
         if score <= theirs:
-            said[f"beyond-{name}"] = f"a score of {score:.0f}; the reference has {theirs:.0f}."
+            said[aspect] = f"a score of {score:.0f}; the reference {name} has {theirs:.0f}."
     numbers = {"accuracy": own.accuracy, "taken": own.taken, "score": score, "prior": own.prior}
     points = {n: [o.accuracy, o.taken, o.score(plain)] for n, o in others.items()}
     return said, {**numbers, "references": points}
