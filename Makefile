@@ -101,7 +101,7 @@ assignments: $(STAMP) ## write the students' versions; SOLVED=folder writes the 
 
 grade: $(STAMP) ## grade a folder of notebooks: make grade SUBMISSIONS=folder (resumable)
 	@test -n "$(SUBMISSIONS)" || { echo "say where the notebooks are: make grade SUBMISSIONS=folder"; exit 2; }
-	@$(BIN)/python -m assignments.grade "$(SUBMISSIONS)"
+	@$(BIN)/python -m assignments.grade "$(SUBMISSIONS)" $(if $(PSEUDONYMS),--pseudonyms)
 
 slides: $(STAMP) ## every figure as SVG, to _build/slides: make slides [CHAPTERS="05 07"]
 	@$(BIN)/python book/slides.py $(CHAPTERS)

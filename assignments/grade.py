@@ -2,8 +2,9 @@
 
 A submission is a notebook `NAME.ipynb` in the folder, or a notebook in a sub-folder `NAME/`; which
 assignment it is follows from the functions in it. Written are `grades.csv`, a page of feedback per
-submission, and `similar.csv`. Stopped at any point, the same command goes on where it was: each
-result is a file of its own, under the digest of what it depends on.
+submission, `similar.csv`, and for assignment 6 `leaderboard.html`. Stopped at any point, the same
+command goes on where it was: each result is a file of its own, under the digest of what it depends
+on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import csv
 import hashlib
 import json
 import os
+import secrets
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -138,7 +140,15 @@ def _plain(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
 
 
-def run(folder: Path, out: Path, *, workers: int, limits: Limits, walls: bool = True) -> list[dict]:
+def run(
+    folder: Path,
+    out: Path,
+    *,
+    workers: int,
+    limits: Limits,
+    walls: bool = True,
+    pseudonyms: bool = False,
+) -> list[dict]:
     """Grade what is not graded yet, in parallel, and write all tables and pages."""
     version, todo, known = rules(), [], {}
     for found in submissions(folder):
@@ -171,12 +181,34 @@ def run(folder: Path, out: Path, *, workers: int, limits: Limits, walls: bool = 
         for box in started:
             box.close()
     records = {found: json.loads(path.read_text("utf-8")) for found, path in known.items()}
-    return _publish(out, records)
+    return _publish(out, records, _salt(out) if pseudonyms else "")
 
 
-def _publish(out: Path, records: dict[Submission, dict]) -> list[dict]:
+def _salt(out: Path) -> str:
+    """A secret of this folder, lest a pseudonym be found by trying the names of files."""
+    path = out / "records" / ".salt"
+    if not path.is_file():
+        _write(path, secrets.token_hex())
+    return path.read_text("utf-8")
+
+
+def _publish(out: Path, records: dict[Submission, dict], salt: str = "") -> list[dict]:
     rows = [row(found, record) for found, record in records.items()]
     out.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for (found, record), line in zip(records.items(), rows, strict=True):
+        measured = next((m["numbers"] for m in record["marks"] if m["numbers"]), None)
+        if measured:
+            hidden = hashlib.sha256(f"{salt} {found.file}".encode()).hexdigest()[:5]
+            name = f"defender {hidden}" if salt else found.student
+            entries.append({"name": name, **measured})
+            where = f"on the leaderboard: {name}"
+            line["note"] = "; ".join(filter(None, (line["note"], where)))
+    board = out / "leaderboard.html"
+    if entries:
+        _write(board, report.leaderboard(entries))
+    else:
+        board.unlink(missing_ok=True)
     for (found, record), line in zip(records.items(), rows, strict=True):
         _write(out / "feedback" / f"{found.slug}.html", report.page(line, record["marks"]))
     sources = {found.file: record["sources"] for found, record in records.items()}
@@ -193,6 +225,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=max(1, os.cpu_count() or 1))
     parser.add_argument("--cpu", type=int, default=Limits.cpu, help="seconds for a function")
     parser.add_argument("--wall", type=int, help="seconds in all; three times as many if not said")
+    parser.add_argument(
+        "--pseudonyms", action="store_true", help="no names on the leaderboard of assignment 6"
+    )
     parser.add_argument("--no-walls", action="store_true", help="do without namespaces")
     given = parser.parse_args(arguments)
     if not given.folder.is_dir():
@@ -201,7 +236,14 @@ def main(arguments: list[str]) -> int:
     folder = given.folder.resolve()
     out = given.out or folder.with_name(f"{folder.name}-graded")
     limits = Limits(cpu=given.cpu, wall=given.wall or 3 * given.cpu)
-    rows = run(folder, out, workers=given.workers, limits=limits, walls=not given.no_walls)
+    rows = run(
+        folder,
+        out,
+        workers=given.workers,
+        limits=limits,
+        walls=not given.no_walls,
+        pseudonyms=given.pseudonyms,
+    )
     print(f"{len(rows)} submissions graded: {out / 'grades.csv'}, pages in {out / 'feedback'}")
     return 0
 

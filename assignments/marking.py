@@ -21,6 +21,7 @@ HIDDEN = 7919 * SEED  # far from the seeds that a student would try
 
 Case = dict[str, Any]
 Verdict = dict[str, str]
+Ask = Callable[[list[Case]], list[dict[str, Any]]]  # calls the student's function on many cases
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Part:
     """A function to write: points by aspect, and how the hidden check judges it.
 
     Mostly a check of `smelib.checks` on other cases. Otherwise `cases` gives the arguments, and
-    `judge` says of what came back what is wrong in each aspect, or nothing.
+    `judge` says of what came back what is wrong in each aspect, or nothing. `play` asks as often
+    as it needs to, each time a new process, and tells what it measured beside.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Part:
     check: Callable | None = None
     cases: Callable[[int], list[Case]] | None = None
     judge: Callable[[list[Case], list[Any]], Verdict] | None = None
+    play: Callable[[Ask], tuple[Verdict, dict[str, float]]] | None = None
 
     @property
     def worth(self) -> int:
@@ -110,6 +113,7 @@ class Mark:
     points: int
     of: int
     says: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)  # what a part that plays has measured
 
 
 def _shaped(found: Any) -> list[dict[str, Any]] | None:
@@ -128,10 +132,14 @@ def _shaped(found: Any) -> list[dict[str, Any]] | None:
     return found
 
 
-def _ask(
+class _NoAnswer(Exception):  # noqa: N818
+    """Why there are no results, in words for the student."""
+
+
+def _called(
     box: Sandbox, assignment: Assignment, part: Part, cells: list[str], borrowed: list[str]
-) -> Verdict:
-    cases = part.hidden()
+) -> Ask:
+    """The student's function, in a process of its own for each list of cases."""
     job = {
         "do": "call",
         "cells": cells,
@@ -141,16 +149,32 @@ def _ask(
         "solution": list(assignment.cells) if borrowed else [],
         "borrowed": borrowed,
     }
-    reply = box.do(job, cases)
-    if "error" in reply:
-        return dict.fromkeys(part.points, str(reply["error"])[:500])
-    results = _shaped(reply.get("results"))
-    if results is None or len(results) not in (0, len(cases)):
-        return dict.fromkeys(part.points, "what came back is not an answer")
+
+    def ask(cases: list[Case]) -> list[dict[str, Any]]:
+        reply = box.do(job, cases)
+        if "error" in reply:
+            raise _NoAnswer(str(reply["error"])[:500])
+        results = _shaped(reply.get("results"))
+        if results is None or len(results) not in (0, len(cases)):
+            raise _NoAnswer("what came back is not an answer")
+        return results
+
+    return ask
+
+
+def _ask(
+    box: Sandbox, assignment: Assignment, part: Part, cells: list[str], borrowed: list[str]
+) -> tuple[Verdict, dict[str, float]]:
+    ask = _called(box, assignment, part, cells, borrowed)
     try:
-        return part.verdict(cases, results)
+        if part.play:
+            return part.play(ask)
+        cases = part.hidden()
+        return part.verdict(cases, ask(cases)), {}
+    except _NoAnswer as error:
+        return dict.fromkeys(part.points, str(error)), {}
     except Exception as error:  # whatever a forged answer makes of the comparison
-        return dict.fromkeys(part.points, f"what came back cannot be compared ({error})"[:200])
+        return dict.fromkeys(part.points, f"what came back cannot be compared ({error})"[:200]), {}
 
 
 def mark(box: Sandbox, assignment: Assignment, cells: list[str], outline: dict) -> list[Mark]:
@@ -158,7 +182,7 @@ def mark(box: Sandbox, assignment: Assignment, cells: list[str], outline: dict) 
     functions, found = outline["functions"], []
     wrong: set[str] = set()
     for part in assignment.parts:
-        there = functions.get(part.name)
+        there, measured = functions.get(part.name), {}
         if there is None or there["empty"]:
             says = part.task()
             if there is None and outline["unreadable"]:
@@ -166,13 +190,13 @@ def mark(box: Sandbox, assignment: Assignment, cells: list[str], outline: dict) 
             verdict = dict.fromkeys(part.points, says)
             wrong.add(part.name)
         else:
-            verdict = _ask(box, assignment, part, cells, [])
+            verdict, measured = _ask(box, assignment, part, cells, [])
             if any(verdict.values()):
                 wrong.add(part.name)
                 verdict = _forgiven(box, assignment, part, cells, there, wrong, verdict)
         for aspect, of in part.points.items():
             says = verdict[aspect]
-            found.append(Mark(part.name, aspect, 0 if says else of, of, says))
+            found.append(Mark(part.name, aspect, 0 if says else of, of, says, measured))
     return found
 
 
@@ -187,9 +211,9 @@ def _forgiven(
 ) -> Verdict:
     """An error counts once: the same part, with our functions in place of those that are wrong."""
     borrowed = sorted((set(there["needs"]) & wrong) - {part.name})
-    if not borrowed:
+    if not borrowed or part.play:  # a contest is won with what one has written
         return verdict
-    again = _ask(box, assignment, part, cells, borrowed)
+    again, _ = _ask(box, assignment, part, cells, borrowed)
     if sum(map(bool, again.values())) >= sum(map(bool, verdict.values())):
         return verdict
     if not any(again.values()):

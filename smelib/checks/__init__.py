@@ -5,8 +5,10 @@ one sentence that names the mistake where it knows it, where it is not. The docs
 the signature that it expects. Another `seed` tries other cases.
 """
 
+from smelib.checks.arena import contest, defence
 from smelib.checks.comparing import left_out, paired, parts, score
 from smelib.checks.counting import apart, confidence, gain, recount, verdict
+from smelib.checks.defending import clip_and_noise, combine, keep_largest, seen
 from smelib.checks.engine import NotYet, unless_written
 from smelib.checks.layers import corner, solve_patches
 from smelib.checks.loops import (
@@ -58,10 +60,14 @@ __all__ = [
     "angle",
     "apart",
     "blind",
+    "clip_and_noise",
+    "combine",
     "condition",
     "confidence",
+    "contest",
     "corner",
     "counter_example",
+    "defence",
     "descend",
     "divide",
     "dlg_loss",
@@ -90,6 +96,7 @@ __all__ = [
     "recount",
     "retrace_loss",
     "score",
+    "seen",
     "segment_cosine",
     "sent_gradient",
     "simulate",
