@@ -145,7 +145,7 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "blind": ("12", ("blind",)),
     "walk": ("13", ("walk",)),
     "retrace_loss": ("13", ("retrace_loss",)),
-    "keep_largest": ("14", ("keep_largest",)),
+    "sparsify": ("14", ("sparsify",)),
     "match_sent": ("14", ("match_sent",)),
     "masked": ("14", ("masked",)),
 }

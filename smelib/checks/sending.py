@@ -25,8 +25,8 @@ def _moves(seed: int) -> list[dict]:
     return found
 
 
-@piece("keep_largest(move, share)", _moves, over="updates")
-def keep_largest(move: Params, share: float) -> Params:
+@piece("sparsify(move, share)", _moves, over="updates")
+def sparsify(move: Params, share: float) -> Params:
     """the move with only the share of its entries that are largest in size, of all layers together.
 
     As many as `math.ceil(share * n)` of the n entries are kept as they are; the others are 0.
@@ -41,28 +41,28 @@ def _kept(move: Params, share: float, size) -> Params:
     return {k: v * (size(v) >= least) for k, v in move.items()}
 
 
-@keep_largest.mistake("you keep the largest values: a large step down counts too, so take abs().")
+@sparsify.mistake("you keep the largest values: a large step down counts too, so take abs().")
 def _(move, share):
     return _kept(move, share, lambda v: v)
 
 
-@keep_largest.mistake("you keep the smallest entries: keep the largest.")
+@sparsify.mistake("you keep the smallest entries: keep the largest.")
 def _(move, share):
     return _kept(move, share, lambda v: -v.abs())
 
 
-@keep_largest.mistake("you keep a share of every layer: the largest of all layers together.")
+@sparsify.mistake("you keep a share of every layer: the largest of all layers together.")
 def _(move, share):
     return {k: _kept({k: v}, share, torch.abs)[k] for k, v in move.items()}
 
 
-@keep_largest.mistake("you drop that share of the entries: keep it, and drop the others.")
+@sparsify.mistake("you drop that share of the entries: keep it, and drop the others.")
 def _(move, share):
     most = _kept(move, share, torch.abs)
     return {k: v - most[k] for k, v in move.items()}
 
 
-@keep_largest.mistake("you divide what is kept by the share: leave it as long as it was.")
+@sparsify.mistake("you divide what is kept by the share: leave it as long as it was.")
 def _(move, share):
     return P.scale(_kept(move, share, torch.abs), 1 / share)
 
