@@ -99,6 +99,7 @@ def chapter(number: str, *needed: str, swap: tuple[str, str] | None = None) -> d
     names: dict = {"torch": torch, "np": np, "smelib": smelib, "P": P, "theory": smelib.theory}
     exec("from torch.func import functional_call, grad", names)
     exec("from torch.nn.functional import cosine_similarity, cross_entropy", names)
+    exec("import math", names)
     exec("from scipy import stats", names)
     exec("from scipy.optimize import linear_sum_assignment, linprog", names)
     exec("from smelib.federated import gradient", names)
@@ -226,6 +227,11 @@ SLIPS = [
         "take it at the middle",
     ),
     ("retrace_loss", (" + tv * ", " + 0 * "), "leave out the total variation"),
+    ("sparsify", (">= least", "< least"), "you drop that share"),
+    ("match_sent", (" * (u[k] != 0)", ""), "compare with the whole gradient"),
+    ("match_sent", ("1 - P.cosine", "P.cosine"), "yours is the cosine"),
+    ("masked", ("- earlier.sum", "+ earlier.sum"), "you add every mask"),
+    ("masked", (") % ring", ")"), "you count past the ring"),
 ]
 
 
