@@ -1481,7 +1481,8 @@ MODULES = {
             Mutant("sum(value for value, _ in found)", "found[0][0]", "one round counts"),
             Mutant('{f"client {i} {k}"', '{f"client 0 {k}"', "one walk for all"),
             Mutant("protocol and protocol.lr", "None", "the clipped length again"),
-            Mutant("[1] * len(updates))", "range(len(updates)))", "no mean"),
+            Mutant("moves.sum(dim=0) / times", "moves.sum(dim=0)", "no mean"),
+            Mutant("moves.sum(dim=0) / times", "moves.mean(dim=0)", "what was not sent counts"),
         ),
     ),
 }

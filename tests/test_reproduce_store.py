@@ -43,6 +43,17 @@ def test_every_half_written_line_is_dropped(tmp_path: Path) -> None:
         assert ledger.path.read_bytes() == two, "the next writer cuts off what was left"
 
 
+def test_a_line_that_was_altered_is_not_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "tiny.csv")
+    for j in jobs("tiny")[:2]:
+        ledger.append(here(tmp_path)(j))
+    second = ledger.lines()[1]
+    whole = ledger.path.read_bytes()
+    assert whole.count(b",ok,20,") == 2
+    ledger.path.write_bytes(whole.replace(b",ok,20,", b",ok,30,", 1))
+    assert ledger.lines() == [second]
+
+
 def test_a_full_disk_is_an_error_and_loses_no_line(tmp_path: Path) -> None:
     first, second = (here(tmp_path)(j) for j in jobs("tiny")[:2])
     ledger = Ledger(tmp_path / "tiny.csv")
