@@ -16,10 +16,11 @@ def send(stream: BinaryIO, header: dict, payload: bytes = b"") -> None:
 
 def _all(stream: BinaryIO, size: int) -> bytes:
     """So many bytes, or fewer at the end of the stream."""
-    found = b""
-    while len(found) < size and (piece := stream.read(size - len(found))):
+    found = bytearray()
+    # A pipe gives little at a time, and room for all that is left would be made each time.
+    while len(found) < size and (piece := stream.read(min(size - len(found), 1 << 20))):
         found += piece
-    return found
+    return bytes(found)
 
 
 def receive(stream: BinaryIO) -> tuple[dict, bytes] | None:

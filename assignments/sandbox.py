@@ -79,7 +79,8 @@ def _heard(out: int, child: int, seconds: float) -> tuple[str, bytes]:
             time.sleep(0.02)
         elif select.select([out], [], [], 0.02)[0]:
             piece = os.read(out, 1 << 20)
-            closed, raw = not piece, raw + piece
+            closed = not piece
+            raw += piece
             need = 16 + sum(struct.unpack_from(">QQ", raw)) if len(raw) >= 16 else 16
             continue
         done, status = os.waitpid(child, os.WNOHANG)

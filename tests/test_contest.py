@@ -11,6 +11,7 @@ import pytest
 import torch
 from handed_in import code, mutants, written
 
+import smelib
 from assignments import grade, report
 from assignments.pool import Limits
 from assignments.source import a6_defend
@@ -134,6 +135,35 @@ def test_marks_come_in_steps_relative_to_the_references() -> None:
     assert lost(0.6, 19.0) == {"private", "noise", "topk"}
     assert lost(0.2, 13.0) == {"useful", "topk"}
     assert lost(0.5, 15.5) == {"topk"}
+
+
+def taken(defend: Callable) -> dict[str, float]:
+    """PSNR of each attack on the first client of a federation in its first round."""
+    at = arena.ground(2)
+    update = smelib.local_update(at.model, at.clients[0], arena.PROTOCOL)
+    cases = [{"before": update.before, "after": update.after, "seed": s} for s in range(16)]
+    answers = [a.raw for a in arena.asking(defend)(cases)]
+    return arena._taken(at, 0, update.before, answers)
+
+
+def loud(before, after, seed):
+    """Noise that drowns the cosine, and that the network does not hear: two black pixels cancel."""
+    name, w = next(iter(after.items()))
+    noise = 100 * torch.randn(len(w), generator=torch.Generator().manual_seed(seed))
+    sent = w.clone()
+    sent[:, 0] += noise
+    sent[:, 1] -= noise
+    return {**after, name: sent}
+
+
+def test_the_attacker_averages_noise_away_and_leaves_out_what_is_loud() -> None:
+    plain = taken(HONEST["nothing"])
+    assert plain["naive"] > 16
+    noisy = taken(of(defences.noise(0.005)))
+    assert noisy["asks again"] > noisy["naive"] + 2
+    found = taken(loud)
+    assert found["naive"] < plain["naive"] - 5
+    assert found["quiet weights only"] > plain["naive"] - 2
 
 
 # The leaderboard.

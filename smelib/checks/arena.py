@@ -172,6 +172,19 @@ def _consistent(moves: Tensor) -> tuple[Tensor, float]:
     return mean, square - chance if square > 1.5 * chance else 0.0
 
 
+def _along(before: Params, move: Params, sent: Tensor) -> None:
+    """In every large layer of which something is sent, it is sent along the client's move."""
+    sizes = [v.numel() for v in before.values()]
+    for name, a, d in zip(before, sent.split(sizes), _flat(move).split(sizes), strict=True):
+        d = d * (a != 0)
+        cosine = float(a @ d) / (float(a.norm() * d.norm()) or 1.0)
+        if len(d) >= 100 and bool(a.any()) and cosine < 0.2:
+            raise Refused(
+                f"it is encoded: what it sends of {name} is not along the client's move (cosine "
+                f"{cosine:.2f}), turned or shuffled. An attacker who knows your code turns it back."
+            )
+
+
 def rules(ask: Ask, seed: int, *, many: int = 16) -> None:
     """Refuse, by name, a defence that hides nothing from one who knows its code, or sends nothing.
 
@@ -210,15 +223,8 @@ def rules(ask: Ask, seed: int, *, many: int = 16) -> None:
             "it has a constant part: the same comes for a move and for its mirror image, a fixed "
             "mask or training on data of your own. An attacker who knows your code subtracts it."
         )
-    sizes = [v.numel() for v in before.values()]
-    for name, a, d in zip(before, odd.split(sizes), _flat(move).split(sizes), strict=True):
-        told_of = a != 0
-        cosine = float(a @ (d * told_of)) / (float(a.norm() * (d * told_of).norm()) or 1.0)
-        if len(d) >= 100 and bool(told_of.any()) and own and cosine < 0.2:
-            raise Refused(
-                f"it is encoded: what it sends of {name} is not along the client's move (cosine "
-                f"{cosine:.2f}), turned or shuffled. An attacker who knows your code turns it back."
-            )
+    if own:
+        _along(before, move, odd)
 
 
 # The federation, and its attacker.
@@ -257,25 +263,44 @@ class Played:
         return 100 * self.kept(undefended) * self.stopped(undefended)
 
 
+def _quiet(before: Params, known: Params, answers: list[Params]) -> Params | None:
+    """What is known without the weights whose answers vary far more than most; none do: nothing."""
+    spread = torch.stack([_flat(a) for a in answers]).std(dim=0)
+    calm = spread <= 4 * spread.median()
+    if bool(calm.all()) or not bool(calm.any()):
+        return None
+    parts = calm.split([w.numel() for w in before.values()])
+    named = zip(before.items(), parts, strict=True)
+    return {k: torch.where(part.view(w.shape), known[k], w) for (k, w), part in named}
+
+
 def _taken(at: Ground, who: int, before: Params, answers: list[Params]) -> dict[str, float]:
     """PSNR of each attack on one client in one round."""
     client = at.clients[who]
     usual = federated.local_update(at.model, at.other, PROTOCOL, before=before)
     sent = Update(before, answers[0], len(client))
-    known = Update(before, combine.check.reference(before, answers), len(client))
-    length = float(P.norm(P.sub(known.after, before)))
-    if length > 0:
-        known = aware.longer(known, float(P.norm(P.sub(usual.after, before))) / length)
-    only, signs = aware.sent_only(known), aware.soft_signs(known)
+    known = combine.check.reference(before, answers)
+    typical = float(P.norm(P.sub(usual.after, before)))
     given = {"seed": at.seed, "steps": STEPS, "progress": False, "device": "cpu"}
-    knows = partial(aware.sme, at.model, known, client.labels, **given)
+
+    def knows(after: Params, *, signs: bool = False, **options: float) -> Reconstruction:
+        """SME on what was sent of these weights, brought back to the usual length."""
+        update = Update(before, after, len(client))
+        only, soft = aware.sent_only(update), aware.soft_signs(update)
+        length = float(P.norm(P.sub(after, before)))
+        update = aware.longer(update, typical / length) if length else update
+        seen = (lambda slope: only(soft(slope))) if signs else only
+        return aware.sme(at.model, update, client.labels, seen=seen, **given, **options)
+
     ways: dict[str, Callable[[], Reconstruction]] = {
         "naive": lambda: attacks.sme(at.model, sent, client.labels, preset="fast", **given),
-        "asks again": lambda: knows(seen=only),
-        "asks again, smoother": lambda: knows(seen=only, tv=0.05),
+        "asks again": lambda: knows(known),
+        "asks again, smoother": lambda: knows(known, tv=0.05),
     }
+    if (quiet := _quiet(before, known, answers)) is not None:
+        ways["quiet weights only"] = lambda: knows(quiet)
     if all(len(v.abs().unique()) <= 3 for v in P.sub(answers[0], before).values()):
-        ways["signs"] = lambda: knows(seen=lambda slope: only(signs(slope)))
+        ways["signs"] = lambda: knows(known, signs=True)
     found = {}
     for name, way in ways.items():
         try:
