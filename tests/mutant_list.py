@@ -1215,7 +1215,9 @@ MODULES = {
             Mutant("CLOSE = 1e-5", "CLOSE = 1e-1", "small mistakes pass"),
             Mutant("CLOSE = 1e-5", "CLOSE = 1e-30", "rounding fails"),
             Mutant(
-                "max(worst.values()) > CLOSE\n", 'worst[""] > CLOSE\n', "gradients are not compared"
+                "if max(worst.values()) > CLOSE:\n",
+                'if worst[""] > CLOSE:\n',
+                "gradients are not compared",
             ),
             Mutant(
                 "if max(self._errors(found, wrong).values()) < CLOSE:",
@@ -1269,7 +1271,11 @@ MODULES = {
         "smelib/checks/losses.py",
         ("tests/test_checks.py",),
         (
-            Mutant("db[order].abs() > 1e-5", "db[order].abs() > 1e-1", "quiet units are left out"),
+            Mutant(
+                "[db[order].abs() > 1e-5]\n    return rows[order]",
+                "[db[order].abs() > 1e-1]\n    return rows[order]",
+                "quiet units are left out",
+            ),
             Mutant("    lr = 0.1\n", "    lr = 0.1\n    w0 = P.scale(w0, 1.01)\n", "another w0"),
             Mutant(
                 "return 1 - P.cosine(dict(enumerate(u)), dict(enumerate(v)))\n",
