@@ -24,8 +24,8 @@ export function write(state) {
   return pairs.length ? `#play=${pairs.map(([k, v]) => `${k}:${typeof v === "number" ? +v.toFixed(3) : v}`).join(",")}` : "";
 }
 
-/** The loss at every pixel: computed at every second one, and the mean of those around it in between. */
-function heights(land, width, height) {
+/** Writes the loss at every pixel: computed at every second one, the mean of those around it in between. */
+function heights(land, width, height, values) {
   const [left, right, bottom, top] = land.box;
   const [across, down] = [width / 2 + 1, height / 2 + 1];
   const coarse = new Float64Array(across * down);
@@ -37,7 +37,6 @@ function heights(land, width, height) {
       coarse[k] = land.loss(point);
     }
   }
-  const values = new Float64Array(width * height);
   for (let j = 0, k = 0; j < height; j += 1) {
     for (let i = 0; i < width; i += 1, k += 1) {
       const a = (j >> 1) * across + (i >> 1);
@@ -45,17 +44,27 @@ function heights(land, width, height) {
       values[k] = (coarse[a] + coarse[a + (i & 1)] + coarse[b] + coarse[b + (i & 1)]) / 4;
     }
   }
-  return values;
 }
 
+const kept = {};
+
+/** What one drawing of the level lines needs, kept for the next: no garbage while a reader drags. */
+function sheet(width, height) {
+  if (kept.image?.width !== width || kept.image?.height !== height) {
+    kept.image = new ImageData(width, height);
+    kept.values = new Float32Array(width * height);
+    kept.level = new Int16Array(width * height);
+  }
+  return kept;
+}
 /** Level lines of a loss, as pixels of one colour. */
 function contours(land, width, height, colour) {
-  const image = new ImageData(width, height);
-  const pixels = new Uint32Array(image.data.buffer);
+  const { image, values, level } = sheet(width, height);
+  const pixels = new Uint32Array(image.data.buffer).fill(0);
   const [ink] = new Uint32Array(new Uint8ClampedArray([...colour, 120]).buffer);
-  const values = heights(land, width, height);
-  const least = values.reduce((a, b) => Math.min(a, b));
-  const level = new Int16Array(values.length);
+  heights(land, width, height, values);
+  let least = Infinity;
+  for (let k = 0; k < values.length; k += 1) if (values[k] < least) least = values[k];
   for (let k = 0; k < level.length; k += 1) level[k] = 5 * Math.sqrt(values[k] - least);
   for (let k = width; k < level.length; k += 1) {
     if (level[k] !== level[k - 1] || level[k] !== level[k - width]) pixels[k] = ink;
