@@ -120,7 +120,7 @@ from smelib.reproduce import published
 read, told = published.results, {}
 for file in sys.argv[2:]:
     name, seen = Path(file).stem, []
-    published.results = lambda what: seen.append(what) or read(what)
+    published.results = lambda what, *at: seen.append(what) or read(what, *at)
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(Path(file).read_text(), name, "exec"), {})
     told[name] = {what: read(what) for what in seen}

@@ -47,7 +47,7 @@ def test_the_address_stands_only_where_it_is_rewritten() -> None:
     for name in listed.stdout.decode().split("\0")[:-1]:
         path = ROOT / name
         if (
-            path.suffix in (".png", ".safetensors", ".woff2")
+            path.suffix in (".png", ".safetensors", ".ttf", ".woff2")
             or not path.is_file()
             or path in follow
         ):

@@ -24,24 +24,31 @@ export function write(state) {
   return pairs.length ? `#play=${pairs.map(([k, v]) => `${k}:${typeof v === "number" ? +v.toFixed(3) : v}`).join(",")}` : "";
 }
 
-/** Writes the loss at every pixel: computed at every second one, the mean of those around it in between. */
-function heights(land, width, height, values) {
+const APART = 4; // pixels between two places at which the loss is computed
+
+/** The loss at every fourth pixel of every fourth line. A loop of its own: another loss is compiled anew. */
+function sampled(land, width, height, coarse) {
   const [left, right, bottom, top] = land.box;
-  const [across, down] = [width / 2 + 1, height / 2 + 1];
-  const coarse = new Float64Array(across * down);
   const point = [0, 0];
-  for (let j = 0, k = 0; j < down; j += 1) {
-    point[1] = top - ((top - bottom) * 2 * j) / height;
-    for (let i = 0; i < across; i += 1, k += 1) {
-      point[0] = left + ((right - left) * 2 * i) / width;
+  for (let j = 0, k = 0; j <= height; j += APART) {
+    point[1] = top - ((top - bottom) * j) / height;
+    for (let i = 0; i <= width; i += APART, k += 1) {
+      point[0] = left + ((right - left) * i) / width;
       coarse[k] = land.loss(point);
     }
   }
+}
+
+/** At every pixel what lies between its four neighbours of those. */
+function spread(coarse, width, height, values) {
+  const across = width / APART + 1;
   for (let j = 0, k = 0; j < height; j += 1) {
+    const [row, down] = [Math.floor(j / APART) * across, (j % APART) / APART];
     for (let i = 0; i < width; i += 1, k += 1) {
-      const a = (j >> 1) * across + (i >> 1);
-      const b = a + (j & 1) * across;
-      values[k] = (coarse[a] + coarse[a + (i & 1)] + coarse[b] + coarse[b + (i & 1)]) / 4;
+      const [a, aside] = [row + Math.floor(i / APART), (i % APART) / APART];
+      const above = coarse[a] + aside * (coarse[a + 1] - coarse[a]);
+      const below = coarse[a + across] + aside * (coarse[a + across + 1] - coarse[a + across]);
+      values[k] = above + down * (below - above);
     }
   }
 }
@@ -52,17 +59,20 @@ const kept = {};
 function sheet(width, height) {
   if (kept.image?.width !== width || kept.image?.height !== height) {
     kept.image = new ImageData(width, height);
+    kept.coarse = new Float64Array((width / APART + 1) * (height / APART + 1) + 1);
     kept.values = new Float32Array(width * height);
     kept.level = new Int16Array(width * height);
   }
   return kept;
 }
+
 /** Level lines of a loss, as pixels of one colour. */
 function contours(land, width, height, colour) {
-  const { image, values, level } = sheet(width, height);
+  const { image, coarse, values, level } = sheet(width, height);
   const pixels = new Uint32Array(image.data.buffer).fill(0);
   const [ink] = new Uint32Array(new Uint8ClampedArray([...colour, 120]).buffer);
-  heights(land, width, height, values);
+  sampled(land, width, height, coarse);
+  spread(coarse, width, height, values);
   let least = Infinity;
   for (let k = 0; k < values.length; k += 1) if (values[k] < least) least = values[k];
   for (let k = 0; k < level.length; k += 1) level[k] = 5 * Math.sqrt(values[k] - least);
@@ -98,7 +108,11 @@ function start(root, part) {
       const grey = colour("--ink");
       path.forEach((w) => dot(place(land, w), grey, 3));
     }
-    stroke([path[0], path[path.length - 1]].map((w) => place(land, w)), colour("--sees"), 3, [10, 7]);
+    const [from, to] = [path[0], path[path.length - 1]].map((w) => place(land, w));
+    // A walk that runs away would have a million dashes, all but a few of them off the page.
+    const share = Math.min(1, 2000 / Math.hypot(to[0] - from[0], to[1] - from[1]));
+    const seen = from.map((x, k) => x + share * (to[k] - x));
+    stroke([from, seen], colour("--sees"), 3, [10, 7]);
     for (const alpha of found) dot(place(land, between(path, alpha)), "#e69f00", 9);
     const here = between(path, state.alpha);
     const [gx, gy] = land.gradient(here);

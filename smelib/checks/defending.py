@@ -9,7 +9,7 @@ from torch import Tensor
 
 from smelib import params as P
 from smelib import seeds
-from smelib.checks.cases import named, normal, numbers, scene
+from smelib.checks.cases import named, normal, numbers, scene, uniform
 from smelib.checks.engine import piece
 from smelib.types import Params
 
@@ -228,7 +228,7 @@ def _questions(seed: int) -> list[dict]:
         answers = []
         for i in range(3 + k % 2):
             noisy = _noisy(after, 0.05, seeds.derive(seed, "checks", "answers", k, i))
-            there = {n: torch.rand(w.shape, generator=s.draw) < 0.4 for n, w in before.items()}
+            there = {n: uniform(s.draw, *w.shape) < 0.4 for n, w in before.items()}
             some = {n: torch.where(there[n], w, before[n]) for n, w in noisy.items()}
             answers.append(noisy if k == 0 else some)
         found.append(named(before=before, answers=answers))
