@@ -470,6 +470,12 @@ def test_a_table_says_what_does_not_fit() -> None:
         viz.table(["a"], [])
 
 
+def test_a_film_from_large_to_small_shows_each_frame_s_own_numbers() -> None:
+    images = torch.rand(3, 2, 1, 4, 4)
+    strip = viz.filmstrip("share", [1.0, 0.1, 0.01], images, {"dB": {"SME": [3.0, 2, 1]}}, log=True)
+    assert strip.film["panels"][0]["curves"][0]["texts"] == ["3", "2", "1"]
+
+
 def test_a_contact_sheet_spaces_its_curves_as_the_film_does() -> None:
     images, values = torch.rand(3, 2, 1, 4, 4), [0.01, 0.1, 1.0]
     even, by_ratio = (

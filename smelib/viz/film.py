@@ -302,7 +302,8 @@ def _pair(curve: Curve, values: Sequence) -> tuple[np.ndarray, np.ndarray]:
         x = np.arange(len(values)) if named else np.asarray([float(v) for v in values])
     if len(x) != len(y):
         raise InputError(f"a curve has {len(y)} heights for {len(x)} positions on the axis.")
-    return x, y
+    order = np.argsort(x, kind="stable")  # a film may run from large to small
+    return x[order], y[order]
 
 
 def _panel(unit: str, group: Mapping[str, Curve], places: Axis, values: Sequence) -> dict[str, Any]:
