@@ -63,7 +63,7 @@ ASSIGNMENT = Assignment(
     name="a6_defend",
     title="Defend the client against an attacker who knows how",
     minutes=150,
-    reads=("01_what_the_server_sees", "07_sme"),
+    reads=("07_sme", "14_defences"),
     goals=(
         "write the two common defences, and say what each promises and what it does not",
         "attack a defence as one who knows it, and win back what the naive attack lost",
