@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from kept import fill
-from retrace import rebalanced
 
-from smelib import attacks, data, metrics, models
+from smelib import attacks, data, metrics, models, presets
 from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
 from smelib.federated import local_update
@@ -55,7 +54,7 @@ def run(row: Row, method: str, seed: int, root: str) -> dict:
     if method == "sme":
         out = attacks.sme(*who, preset="fast", **how)
     else:
-        settings = rebalanced(update, protocol) if "rebalanced" in method else None
+        settings = presets.rebalanced(update, protocol) if "rebalanced" in method else None
         out = attacks.dlfa(*who, protocol, settings=settings, **how)
     return {
         "psnr": round(metrics.evaluate(out.images, client.images).psnr, 3),

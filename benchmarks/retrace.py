@@ -36,7 +36,6 @@ from smelib.cli import in_sentences
 from smelib.devices import keep_freed_memory
 from smelib.errors import nearest
 from smelib.federated import batches, gradient, local_path, local_update
-from smelib.presets import DLFASettings
 from smelib.reproduce import networks, provenance
 from smelib.reproduce.plan import Row
 from smelib.solver import Options
@@ -144,16 +143,6 @@ def handed(what: str, model, client, update, row: Row, seed: int) -> ExitStack:
     return stack
 
 
-def rebalanced(update, protocol) -> DLFASettings:
-    """The authors' settings with the matching term in units of the update, as in chapter 8."""
-    omega = objectives.layer_weights(update.before)
-    sent = P.scale(P.sub(update.before, update.after), 1 / protocol.lr)
-    size = float(sum(w * sent[k].square().sum() for k, w in omega.items()))
-    factor = 1000 * protocol.steps(update.samples) / size
-    how = presets.DLFA_SETTINGS["femnist"]
-    return replace(how, lr=1.0, decay=0.9**0.25, factor=(factor, factor))
-
-
 def attack(name: str, model, client, update, row: Row, seed: int, options: dict) -> object:
     """The attack behind a method's name."""
     who, knows = (model, update, client.labels), {"protocol": row.protocol()}
@@ -176,7 +165,7 @@ def attack(name: str, model, client, update, row: Row, seed: int, options: dict)
     if name == "dlfa":
         return attacks.dlfa(*who, row.protocol(), **options)
     if name == "dlfa, rebalanced":
-        how = rebalanced(update, row.protocol())
+        how = presets.rebalanced(update, row.protocol())
         return attacks.dlfa(*who, row.protocol(), settings=how, **options)
     return surrogate(name, *who, **options)
 

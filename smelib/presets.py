@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from smelib import params as P
 from smelib.errors import nearest
+from smelib.objectives import layer_weights
 from smelib.optimisers import adam, cosine, staircase
 from smelib.solver import Recipe
-from smelib.types import Schedule
+from smelib.types import Protocol, Schedule, Update
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,16 @@ DLFA_SETTINGS = {
         0.1, 0.997, 20, (4, 2), tv=2e-4, clip=10, order=6.075, mean_prior=False
     ),
 }
+
+
+def rebalanced(update: Update, protocol: Protocol) -> DLFASettings:
+    """The authors' settings for FEMNIST with the matching term in units of the update: chapter 8.
+
+    Their factor is a number, so that the same prior weighs ten times as much on an update that is
+    ten times smaller.
+    """
+    sent = P.scale(P.sub(update.before, update.after), 1 / protocol.lr)
+    size = float(sum(w * sent[k].square().sum() for k, w in layer_weights(update.before).items()))
+    factor = 1000 * protocol.steps(update.samples) / size
+    how = DLFA_SETTINGS["femnist"]
+    return replace(how, lr=1.0, decay=0.9**0.25, factor=(factor, factor))

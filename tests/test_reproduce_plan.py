@@ -74,7 +74,11 @@ def test_every_line_of_the_plan_is_of_use() -> None:
 def test_pairs_are_of_the_same_clients() -> None:
     for table in ("main", "trained", "architectures"):
         found = {
-            m: Counter((j.row, j.seed) for j in jobs(table, methods=[m]) if j.init == "torch")
+            m: Counter(
+                (j.row, j.seed)
+                for j in jobs(table, methods=[m])
+                if j.init == "torch" and plan.applies(j.setting, "retrace")
+            )
             for m in BOTH
         }
         assert found["retrace"] == found["sme"]
@@ -91,7 +95,10 @@ def test_a_gpu_gets_exactly_the_cells_that_the_plan_leaves_out() -> None:
     assert set(cells.values()) == {2}, "none twice, though tables share rows"
     planned = {(j.table, j.row, j.method) for t in plan.ROWS for j in jobs(t, inits=["torch"])}
     theirs = set(plan.ROWS) - {"low_rank", "defences"}
-    every = {(t, r, m) for t in theirs for r in plan.ROWS[t] for m in METHODS}
+    every = {
+        (t, r, m) for t in theirs for r, row in plan.ROWS[t].items() for m in METHODS
+        if plan.applies(row, m)
+    }  # fmt: skip
     assert set(cells) == every - planned
     assert ("main", "cifar100-E50-N50", "dlfa") in cells
     cost = [int(estimate(j)).bit_length() for j in left]
@@ -151,6 +158,54 @@ def test_networks_are_federated_and_tested_on_held_out_images(tmp_path: Path) ->
     made = networks.path(tmp_path, 1).stat().st_mtime_ns
     networks.make(tmp_path, str(tmp_path), rounds=(1, 2))
     assert networks.path(tmp_path, 1).stat().st_mtime_ns == made, "made once"
+
+
+def test_clients_are_spread_over_three_federations(tmp_path: Path) -> None:
+    found = Counter(j.network for j in jobs("trained", rows=["R20-E20-N10"], methods=["sme"]))
+    assert found == {(20, 0): 4, (20, 1): 3, (20, 2): 3}
+    assert {j.network for j in jobs("low_rank", rows=["E10-B10-R20"])} == {(20, 0)}
+    root = small_femnist(tmp_path / "data", writers=np.repeat(np.arange(6), 2))
+    for which in (0, 1):
+        networks.make(tmp_path, root, rounds=(1,), which=which)
+    made = networks.digests(networks.notes(tmp_path))
+    assert set(made) == {"femnist-R1.safetensors", "femnist-R1-1.safetensors"}
+    assert len(set(made.values())) == 2, "each begins with weights of its own"
+
+
+def test_recovered_labels_come_from_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+
+    def spy(model: object, update: object, labels: torch.Tensor, **_: object) -> object:
+        seen["labels"] = labels
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(job.attacks.ATTACKS, "sme", spy)
+    monkeypatch.setattr(job.labels, "recover", lambda *_, seed: torch.tensor([7, 7]))
+    row = plan.Row("photos", "lenet", samples=2, batch_size=2, epochs=1, recovered=True)
+    with pytest.raises(KeyboardInterrupt):
+        job.measure(row, "sme", "torch", 0, device="cpu")
+    assert seen["labels"].tolist() == [7, 7]
+
+
+def test_batch_norms_have_the_statistics_that_a_row_asks_for() -> None:
+    client = data.client("mnist", 2, seed=0)
+
+    def norm(kind: str) -> torch.nn.BatchNorm2d:
+        row = plan.Row("mnist", "resnet8", options=(("batch_norm", kind),))
+        return job._network(row, client, "torch", 0, None).body[1]
+
+    first, batch, seen = map(norm, ("frozen", "batch", "data"))
+    assert (first.running_mean == 0).all()
+    assert (first.running_var == 1).all()
+    assert batch.running_mean is None
+    held = data.load("mnist")
+    body = models.resnet8(client.shape, client.classes).body
+    images = held.client(np.arange(len(held))).images
+    z = models.resnet8(client.shape, client.classes).normalise(images)
+    with torch.no_grad():
+        wanted = body[0](z).mean(dim=(0, 2, 3))
+    assert torch.allclose(seen.running_mean, wanted, atol=0.05), "of 1,000 of 5,000 images"
+    assert not torch.allclose(seen.running_mean, first.running_mean, atol=0.05)
 
 
 def test_a_path_is_measured() -> None:

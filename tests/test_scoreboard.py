@@ -120,7 +120,7 @@ def test_the_interval_is_student_s(tmp_path: Path) -> None:
     assert the(cells.cells(tmp_path), "ig").interval is None
 
 
-def test_a_cell_shows_its_earlier_version_until_there_is_a_new_line(tmp_path: Path) -> None:
+def test_a_cell_shows_its_earlier_version_until_as_many_clients_are_new(tmp_path: Path) -> None:
     measured(tmp_path, "sme", 20.0, 22.0, 24.0, version=0)
     measured(tmp_path, "sme", 30.0, 32.0, version=1)
     board = boards.read(tmp_path)
@@ -131,9 +131,12 @@ def test_a_cell_shows_its_earlier_version_until_there_is_a_new_line(tmp_path: Pa
     measured(tmp_path, "ig", 40.0)
     assert "earlier version</td>" in page.page(boards.read(tmp_path)), "said of each, if not all"
     measured(tmp_path, "sme", 40.0)
+    cell = the(boards.read(tmp_path).cells, "sme")
+    assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "two clients tell more than one"
+    measured(tmp_path, "sme", 40.0, 41.0)
     board = boards.read(tmp_path)
     cell = the(board.cells, "sme")
-    assert (cell.values, cell.earlier) == ((40.0,), False), "one cell never mixes the two"
+    assert (cell.values, cell.earlier) == ((40.0, 41.0), False), "one cell never mixes the two"
     assert "earlier version" not in boards.summary(board)
 
 
@@ -141,6 +144,23 @@ def test_a_new_failure_is_not_hidden_by_an_earlier_success(tmp_path: Path) -> No
     measured(tmp_path, "sme", 30.0, version=1)
     measured(tmp_path, "sme", 0.0, status="failed", error="no memory", psnr=None)
     assert the(cells.cells(tmp_path), "sme").verdict == "failed"
+
+
+def test_a_cell_is_made_of_clients_of_several_networks(tmp_path: Path) -> None:
+    for which in range(3):
+        file = networks.path(tmp_path, 5, which)
+        file.parent.mkdir(exist_ok=True)
+        save_file({"w": torch.full((3,), float(which))}, file)
+    made = networks.digests(networks.notes(tmp_path))
+    for seed in range(4):
+        job = Job("trained", "R5-E10-N10", "sme", seed)
+        line = {**vars(job), "status": "ok", "psnr": 20.0 + seed, "l_sim": 0.02}
+        line |= {"version": NOW["sme"], "network": made[networks.file_name(*job.network)]}
+        Ledger(tmp_path / "trained.csv").append(line)
+    wrong = {**line, "seed": 1, "psnr": 99.0}  # client 1 from client 0's network
+    Ledger(tmp_path / "trained.csv").append(wrong)
+    (cell,) = (c for c in cells.cells(tmp_path) if c.values and c.metric == "psnr")
+    assert (sorted(cell.values), cell.earlier) == ([20.0, 21.0, 22.0, 23.0], False)
 
 
 def test_a_retrained_network_makes_an_earlier_version(tmp_path: Path) -> None:
@@ -539,10 +559,11 @@ def test_pages_never_mix_two_versions_in_a_cell(
     monkeypatch.chdir(tmp_path)
     measured(folder, "sme", 30.0, 31.0, version=1)
     measured(folder, "ig", 20.0, 21.0, version=1)
-    measured(folder, "sme", 32.0)
+    measured(folder, "sme", 32.0, 33.0)
+    measured(folder, "ig", 25.0)
     provenance.write_manifest(folder)
     found = {m: published.finished("main", method=m) for m in ("ig", "sme")}
-    assert [(x["psnr"], x["earlier"]) for x in found["sme"]] == [(32.0, False)]
+    assert [(x["psnr"], x["earlier"]) for x in found["sme"]] == [(32.0, False), (33.0, False)]
     assert [(x["psnr"], x["earlier"]) for x in found["ig"]] == [(20.0, True), (21.0, True)]
 
 

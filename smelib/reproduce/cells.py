@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from smelib.reproduce import networks, provenance, published, verdicts
-from smelib.reproduce.plan import INITS, ROWS, Job
+from smelib.reproduce.plan import INITS, ROWS
 from smelib.reproduce.store import by_cell, numbered
 from smelib.reproduce.verdicts import Interval, Mean, Scale
 
@@ -193,28 +193,10 @@ class Shelf:
         self.stored = by_cell(lines)
         self.digests = networks.digests(networks.notes(folder))
 
-    def _newest(self, cell: tuple[str, str, str, str]) -> dict[int, list[dict]]:
-        """A cell's lines by the draw of their clients, each of the last generation."""
-        table, row, method, init = cell
-        now = provenance.generation(Job(table, row, method, 0, init), self.digests)
-        found: dict[int, list[dict]] = {}
-        for made, lines in self.stored.get(cell, {}).items():
-            draw = provenance.draw(lines[0])
-            if made == now or found.get(draw, [{}])[0].get("now") is None:
-                mark = {"now": True} if made == now else {}
-                found[draw] = [{**line, **mark} for line in lines]
-        return found
-
     def of(self, *cells: tuple[str, str, str, str]) -> list[list[dict]]:
-        """The lines of cells (table, row, method, init) whose seeds stand for the same clients.
-
-        Today's clients where all cells have lines of them, or else those of old.
-        """
-        held = [self._newest(cell) for cell in cells]
-        for draw in (2, 1):
-            if all(draw in lines for lines in held):
-                return [lines[draw] for lines in held]
-        return [next(iter(lines.values()), []) if len(cells) == 1 else [] for lines in held]
+        """The lines of cells (table, row, method, init) whose seeds stand for the same clients."""
+        made = (self.stored.get(cell, {}) for cell in cells)
+        return provenance.richest(*(provenance.by_draw(m, self.digests) for m in made))
 
 
 def is_earlier(lines: Iterable[dict]) -> bool:

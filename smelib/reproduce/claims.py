@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from smelib.errors import InputError, nearest
 from smelib.reproduce import cells, verdicts
-from smelib.reproduce.plan import INITS, ROWS, Job, cheapest_first, planned
+from smelib.reproduce.plan import INITS, REBALANCED, ROWS, Job, cheapest_first, planned
 from smelib.reproduce.verdicts import DECIBELS, FACTORS, Interval, Mean, Scale
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not", "undecided"
@@ -187,6 +187,50 @@ def _low_rank() -> list[Effect]:
     return found
 
 
+def _rebalanced() -> list[Effect]:
+    cell = partial(Side, "main", "femnist-E10-N10")
+    return [
+        Effect("over the authors' factor, FEMNIST, E = 10", cell(REBALANCED), cell("dlfa"), sign=1),
+        Effect("under SME, FEMNIST, E = 10", cell(REBALANCED), cell("sme"), sign=-1),
+    ]
+
+
+def _recovered() -> list[Effect]:
+    return [
+        Effect(
+            f"{method.upper()}, FEMNIST, E = 10, N = {n}",
+            Side("main", f"femnist-E10-N{n}-recovered", method),
+            Side("main", f"femnist-E10-N{n}", method),
+        )
+        for n in (10, 50)
+        for method in ("sme", "ig")
+    ]
+
+
+def _beyond() -> tuple[Claim, ...]:
+    """What the book says of its own account."""
+    return (
+        Claim(
+            "retrace-over-sme",
+            "Beyond the paper: retrace, which sees what SME sees, recovers better images",
+            tuple(_over("retrace", "sme", _settings(), sign=1)),
+            ours=True,
+        ),
+        Claim(
+            "rebalanced",
+            "Beyond the paper: DLFA gains when its matching term is weighed by the update's length",
+            tuple(_rebalanced()),
+            ours=True,
+        ),
+        Claim(
+            "recovered-labels",
+            "Beyond the paper: labels read from the update serve as well as the true ones",
+            tuple(_recovered()),
+            ours=True,
+        ),
+    )
+
+
 @cache
 def claims() -> dict[str, Claim]:
     """All claims by name, in the order in which a reader meets them."""
@@ -200,6 +244,18 @@ def claims() -> dict[str, Claim]:
             "sme-over-dlfa",
             "SME against DLFA: ahead after few epochs, level later, behind after much training",
             tuple(_against_dlfa()),
+        ),
+        Claim(
+            "slow-lenet",
+            "DLFA works on LeNet where the client learns more slowly",
+            (
+                Effect(
+                    "DLFA, LeNet, learning rate 0.004 against 0.4",
+                    Side("architectures", "lenet_slow-E10-N10", "dlfa"),
+                    Side("architectures", "lenet_softmax-E10-N10", "dlfa"),
+                    sign=1,
+                ),
+            ),
         ),
         Claim("rounds", "Training protects: PSNR falls with the rounds before", tuple(_rounds())),
         Claim(
@@ -219,14 +275,8 @@ def claims() -> dict[str, Claim]:
             tuple(_low_rank()),
             unit="",
         ),
-        Claim(
-            "retrace-over-sme",
-            "Beyond the paper: retrace, which sees what SME sees, recovers better images",
-            tuple(_over("retrace", "sme", _settings(), sign=1)),
-            ours=True,
-        ),
     )
-    return {claim.name: claim for claim in found}
+    return {claim.name: claim for claim in (*found, *_beyond())}
 
 
 def _paper(given: dict, side: Side) -> Mean | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import nn
 
-from smelib import attacks, data, metrics, models, theory
+from smelib import attacks, data, labels, metrics, models, presets, seeds, theory
 from smelib.errors import InputError
 from smelib.federated import local_path, local_update
 from smelib.reproduce import defending, networks, provenance
-from smelib.reproduce.plan import Job, Row
+from smelib.reproduce.plan import REBALANCED, Job, Row, kind
 from smelib.types import Params, Protocol, Update
 
 Runner = Callable[..., dict]
@@ -25,7 +27,7 @@ def run(
     row = job.setting
     if row.defence is not None:
         return defending.run(job, root=root, folder=folder)
-    before = None if row.rounds == 1 else networks.load(folder, row.rounds)
+    before = None if row.rounds == 1 else networks.load(folder, *job.network)
     found = measure(
         *(row, job.method, job.init, job.seed),
         root=root,
@@ -54,23 +56,24 @@ def measure(
     """
     protocol = row.protocol()
     client = data.client(row.dataset, row.samples, seed=seed, root=root)
-    model = models.build(
-        row.network, client.shape, client.classes, init=init, seed=seed, **dict(row.options)
-    )
+    model = _network(row, client, init, seed, root)
     if method == "path":
         return _follow(model, client, protocol, seed=seed, before=before)
     update = local_update(model, client, protocol, seed=seed, before=before)
-    compiled = compiled and method != "dlfa"
+    attack = kind(method)
+    compiled = compiled and attack != "dlfa"
     extra = {"preset": preset, "compile": compiled}
-    if method == "dlfa":
-        extra = {"protocol": protocol}
+    if attack == "dlfa":
+        settings = presets.rebalanced(update, protocol) if method == REBALANCED else None
+        extra = {"protocol": protocol, "settings": settings}
     if method == "retrace":
         extra = {"compile": compiled}  # it sees what SME sees, and has a preset of its own
     if row.steps is not None:
         extra["steps"] = row.steps
+    known = labels.recover(model, update, seed=seed) if row.recovered else client.labels
     held, busy = provenance.memory_mb(device), time.process_time()
-    found = attacks.ATTACKS[method](
-        model, update, client.labels, seed=seed, device=device, progress=False, **extra
+    found = attacks.ATTACKS[attack](
+        model, update, known, seed=seed, device=device, progress=False, **extra
     )
     busy = time.process_time() - busy
     if found.stopped != "finished":
@@ -88,6 +91,34 @@ def measure(
         "steps": found.steps,
         "compiled": compiled,
     }
+
+
+def _network(
+    row: Row, client: data.Client, init: str, seed: int, root: str | None
+) -> models.Network:
+    """The row's network before training, its batch norms with the statistics that the row asks for.
+
+    Those of the first weights (mean 0, variance 1); "batch": of the batch at hand; "data": those
+    that 1,000 images of the data set have in the untrained network.
+    """
+    options = dict(row.options)
+    norm = options.pop("batch_norm", "frozen")
+    size = (client.shape, client.classes)
+    model = models.build(row.network, *size, init=init, seed=seed, **options)
+    if norm == "batch":
+        return models.wrap(model.body, *size, name=row.network, batch_norm="batch")
+    if norm == "data":
+        held = data.load(row.dataset, root=root)
+        rng = seeds.numpy_generator(seed, "client", "statistics")
+        images = held.client(rng.choice(len(held), min(1000, len(held)), replace=False)).images
+        body = copy.deepcopy(model.body).train()
+        for layer in body.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.momentum = None  # one batch, whose statistics are taken as they are
+        with torch.no_grad():
+            body(model.normalise(images))
+        return models.wrap(body.eval(), *size, name=row.network)
+    return model
 
 
 def _follow(

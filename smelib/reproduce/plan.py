@@ -17,6 +17,7 @@ from smelib.errors import InputError, nearest
 from smelib.types import Protocol
 
 METHODS = ("ig", "sme", "retrace", "dlfa")
+REBALANCED = "dlfa_rebalanced"  # DLFA with its matching term in units of the update: chapter 8
 INITS = ("torch", "lecun")  # those of the scoreboard
 MIXED = tuple(i for i in models.INITS if i not in INITS)  # which half of LeCun's it is
 
@@ -46,7 +47,9 @@ KNOBS: dict[str, tuple[float, ...]] = {
 class Row:
     """One setting of the paper: who trains what, and for how long. `rounds` = 1: at the start.
 
-    `steps` cuts the attack short, for measuring speed. `defence` is a knob and its setting.
+    `steps` cuts the attack short, for measuring speed. `networks`: over so many trained networks
+    the clients are spread. `recovered`: the attack reads the labels from the update. `options` are
+    the network's. `defence` is a knob and its setting.
     """
 
     dataset: str = "femnist"
@@ -57,6 +60,8 @@ class Row:
     lr: float = 0.004
     rounds: int = 1
     steps: int | None = None
+    networks: int = 1
+    recovered: bool = False
     options: tuple[tuple[str, object], ...] = ()
     defence: tuple[str, float] | None = None
 
@@ -94,6 +99,12 @@ class Job:
         """What the row's name stands for."""
         return ROWS[self.table][self.row]
 
+    @property
+    def network(self) -> tuple[int, int]:
+        """The trained network that the client starts from: after how many rounds, and which one."""
+        row = self.setting
+        return row.rounds, (self.seed - row.first) % row.networks
+
 
 def _rows() -> dict[str, dict[str, Row]]:
     size = [(e, n) for n in (10, 50) for e in (10, 20, 50)]
@@ -104,6 +115,9 @@ def _rows() -> dict[str, dict[str, Row]]:
         "lenet": Row(network="lenet", lr=0.4),
         "lenet_softmax": Row(network="lenet", lr=0.4, options=softmax),
         "resnet8": Row(network="resnet8"),
+        # other statistics of its batch norms than those of the first weights
+        "resnet8_batch": Row(network="resnet8", options=(("batch_norm", "batch"),)),
+        "resnet8_data": Row(network="resnet8", options=(("batch_norm", "data"),)),
         "vit": Row(network="vit"),
     }
 
@@ -113,7 +127,10 @@ def _rows() -> dict[str, dict[str, Row]]:
     paths = [(10, 50, 1), (50, 50, 1), (10, 10, 1), (10, 50, 20), (25, 25, 1), (5, 5, 1)]
     paths += [(10, 10, r) for r in (5, 10, 20)]
     return {
-        "main": {f"{d}-E{e}-N{n}": Row(d, epochs=e, samples=n) for d in sets for e, n in size},
+        "main": {
+            **{f"{d}-E{e}-N{n}": Row(d, epochs=e, samples=n) for d in sets for e, n in size},
+            **{f"femnist-E10-N{n}-recovered": Row(samples=n, recovered=True) for n in (10, 50)},
+        },
         "cost": {
             f"{d}-E{e}-N50": Row(d, epochs=e, samples=50, steps=10)
             for d in sets
@@ -124,7 +141,7 @@ def _rows() -> dict[str, dict[str, Row]]:
             for e, b, r in paths
         },
         "trained": {
-            f"R{r}-E{e}-N{n}": Row(epochs=e, samples=n, rounds=r)
+            f"R{r}-E{e}-N{n}": Row(epochs=e, samples=n, rounds=r, networks=3)
             for r in (5, 10, 20)
             for n in (10, 50)
             for e in (10, 20)
@@ -134,6 +151,7 @@ def _rows() -> dict[str, dict[str, Row]]:
                 f"{k}-E{e}-N{n}": at(v, epochs=e, samples=n)
                 for k, v in nets.items()
                 for e, n in size
+                if n == 10 or not k.startswith("resnet8_")
             },
             # "DLFA works when the learning rate of LeNet is lower", says the appendix
             "lenet_slow-E10-N10": Row(network="lenet", options=softmax),
@@ -203,6 +221,7 @@ PLAN = tuple(
         # SME against DLFA: both initialisations, the same clients
         ("main", "femnist-E10-N10", "dlfa", BOTH, 10),
         ("main", "femnist-E10-N10", "ig sme dlfa", " ".join(MIXED), 5),
+        ("main", "femnist-E10-N10", REBALANCED, BOTH, 5),
         ("main", "femnist-E20-N10", "dlfa", BOTH, 5),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
@@ -210,8 +229,11 @@ PLAN = tuple(
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
         ("architectures", "mlp-E10-N10 lenet*-E10-N10", "sme dlfa", BOTH, 5),
         ("architectures", "resnet8-E10-N10 vit-E10-N10", "sme dlfa", BOTH, 2),
-        # ResNet8, whose IG cells are furthest off
+        # ResNet8, whose IG cells are furthest off: three kinds of batch norm
         ("architectures", "resnet8-E*-N10", "ig sme retrace", "torch", 5),
+        ("architectures", "resnet8_*-N10", "ig sme", "torch", 3),
+        # the labels, recovered and not given
+        ("main", "*-recovered", "ig sme", "torch", 5),
         # after training, other networks, more images
         ("trained", "R*-N10", "ig sme retrace", "torch", 10),
         ("trained", "R*-N50", "ig sme retrace", "torch", 3),
@@ -233,15 +255,24 @@ PLAN = tuple(
 
 
 def applies(row: Row, method: str) -> bool:
-    """Whether a method of the table of defences means anything in a row; elsewhere all do."""
+    """Whether a method means anything in a row.
+
+    In the table of defences not all do; rows that vary what the paper does are for IG and SME.
+    """
     if row.defence is None:
-        return True
+        ours = row.recovered or dict(row.options).get("batch_norm")
+        return method in ("ig", "sme") if ours else True
     kind, value = row.defence
     if method == "prior":
         return kind == "none"
     if method == "federation":  # its accuracy is that of a sum, of however many clients
         return row.rounds == 1 and kind != "samples" and (kind, value) not in _SUMS[1:]
     return method.startswith("naive") or kind not in ("none", "samples")
+
+
+def kind(method: str) -> str:
+    """The attack behind a method of the tables: DLFA, whichever way it is balanced."""
+    return "dlfa" if method == REBALANCED else method
 
 
 _SUMS = [("sum", value) for value in KNOBS["sum"]]
@@ -280,7 +311,8 @@ def jobs(
     if table not in ROWS:
         raise nearest("table", table, list(ROWS))
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
-    valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, METHODS)
+    every = (*METHODS, REBALANCED) if table == "main" else METHODS
+    valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, every)
     open_to = ("main", "architectures", "low_rank")
     for kind, given, known in (
         ("row", rows, [r for _, r in own]),
@@ -303,7 +335,8 @@ def jobs(
                 count = planned(where, row, method, init)
                 if where != table and init != "torch":
                     count = 0
-                if seeds is not None and (count or init in inits or init == "torch"):
+                asked = method in methods or method != REBALANCED
+                if seeds is not None and (count or (asked and (init in inits or init == "torch"))):
                     count = seeds
                 first = ROWS[where][row].first
                 found += [Job(where, row, method, first + s, init) for s in range(count)]
@@ -346,9 +379,10 @@ def estimate(job: Job) -> float:
         return 0.5 * r.epochs * r.samples / 50
     if job.method in ("prior", "federation"):
         return {"prior": 1.0, "federation": 30.0}[job.method]
-    if job.method == "dlfa":
+    if kind(job.method) == "dlfa":
         one = r.protocol().steps(r.samples) * (milliseconds + image * 1.5 * r.batch_size)
     else:
         joint = r.defence[1] if r.defence in _SUMS and job.method.startswith("aware") else 1
         one = (3 if "retrace" in job.method else 1) * (milliseconds + image * r.samples * joint)
-    return (r.steps or {"dlfa": 400, "retrace": 200}.get(job.method, 1000)) * one / 1000
+    steps = {"dlfa": 400, "retrace": 200}.get(kind(job.method), 1000)
+    return (r.steps or steps) * one / 1000

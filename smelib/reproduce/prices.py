@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from smelib.reproduce import published
-from smelib.reproduce.plan import Job
+from smelib.reproduce.plan import Job, kind
 
 SUSTAINED = 2e12  # operations a second: a tenth of an A100's float32 peak, for images are few
 LAUNCHING = 0.002  # seconds a gradient takes however small it is: some hundred kernels to launch
@@ -50,10 +50,11 @@ def price(jobs: Iterable[Job]) -> Price:
     for job in jobs:
         if job.method == "path":
             continue
-        row, steps = job.setting, job.setting.steps or STEPS[job.method]
-        each = _counted()[f"{row.network} {row.dataset} {job.method}"]
-        simulated = row.protocol().steps(row.samples) if job.method == "dlfa" else 1
-        images = min(row.batch_size, row.samples) if job.method == "dlfa" else row.samples
+        row, attack = job.setting, kind(job.method)
+        steps = row.steps or STEPS[attack]
+        each = _counted()[f"{row.network} {row.dataset} {attack}"]
+        simulated = row.protocol().steps(row.samples) if attack == "dlfa" else 1
+        images = min(row.batch_size, row.samples) if attack == "dlfa" else row.samples
         mine = steps * simulated * images * each
         operations += mine
         hours += (mine / SUSTAINED + steps * simulated * LAUNCHING) / 3600

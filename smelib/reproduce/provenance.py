@@ -29,9 +29,10 @@ from smelib.version import __version__
 # Raise a number by hand when what that measurement gives is meant to move: every job of it then
 # runs again. tests/test_golden.py fails when the numbers move and this does not.
 RESULTS_VERSION = {"ig": 2, "sme": 2, "retrace": 2, "dlfa": 2, "path": 2, "defences": 1}
+RESULTS_VERSION["dlfa_rebalanced"] = RESULTS_VERSION["dlfa"]
 
 # Since these versions a seed stands for the clients of today: before them, for others.
-SEEDS_SINCE = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "path": 2}
+SEEDS_SINCE = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "dlfa_rebalanced": 1, "path": 2}
 
 
 def draw(line: Mapping[str, str]) -> int:
@@ -39,7 +40,34 @@ def draw(line: Mapping[str, str]) -> int:
 
     Lines of the same seed and of different draws are no pair.
     """
-    return 1 + (int(line["version"] or 0) >= SEEDS_SINCE[line["method"]])
+    return 1 + (int(line["version"] or 0) >= SEEDS_SINCE.get(line["method"], 0))
+
+
+def by_draw(
+    made: Mapping[Generation, list[store.Line]], digests: Mapping[str, str]
+) -> dict[int, list[dict]]:
+    """A cell's lines by the draw of their clients: today's, marked `now`, or the last before.
+
+    `made` has them by generation. Today's may be of several, one for each trained network.
+    """
+    found: dict[int, list[dict]] = {draw(lines[0]): list(lines) for lines in made.values()}
+    now = [x for lines in made.values() for x in lines if is_current(x, digests)]
+    if now:
+        found[draw(now[0])] = [{**x, "now": True} for x in now]
+    return found
+
+
+def richest(*cells: Mapping[int, list[dict]]) -> list[list[dict]]:
+    """Lines of cells whose seeds stand for the same clients: of the draw with most of them.
+
+    Today's among equals, failures included. Several cells without a draw in common have none.
+    """
+
+    def clients(which: int) -> int:
+        return min(len(cell.get(which, [])) for cell in cells)
+
+    best = max((2, 1), key=clients)
+    return [cell.get(best, []) if clients(best) else [] for cell in cells]
 
 
 def generation(job: Job, digests: Mapping[str, str]) -> Generation:
@@ -49,7 +77,7 @@ def generation(job: Job, digests: Mapping[str, str]) -> Generation:
     digest; `digests` has those by file name.
     """
     trained = job.setting.rounds > 1
-    file = networks.file_name(job.setting.rounds)
+    file = networks.file_name(*job.network)
     measurement = "defences" if job.table == "defences" else job.method
     return str(RESULTS_VERSION[measurement]), digests.get(file, "") if trained else ""
 
@@ -79,8 +107,8 @@ def line(job: Job, *, folder: Path, device: str = "auto") -> dict:
     digests = {}
     if job.setting.rounds > 1:
         with suppress(OSError):  # a network that is missing is the job's failure, not the line's
-            weights = networks.load(folder, job.setting.rounds)
-            digests = {networks.file_name(job.setting.rounds): networks.digest(weights)}
+            weights = networks.load(folder, *job.network)
+            digests = {networks.file_name(*job.network): networks.digest(weights)}
     version, network = generation(job, digests)
     on_cpu = job.method == "path" or job.table == "defences"
     return {

@@ -47,8 +47,8 @@ def finished(table: str, *, within: Path | None = None, **where: str) -> list[di
     """Our finished jobs of a table, as the book's pages read them; none where nothing was run.
 
     `where` restricts by column, as in `finished("main", row="femnist-E10-N10", method="sme")`.
-    Measurements are numbers, or None where a job has no such value. A cell whose jobs were not run
-    in the measurement's current version yet shows those of the version before, with `earlier` set.
+    Measurements are numbers, or None where a job has no such value. A cell with fewer clients in
+    the measurement's current version than before shows those of before, with `earlier` set.
     """
     name = f"{table}.csv"
     manifest = json.loads(results("manifest.json", within))
@@ -57,14 +57,12 @@ def finished(table: str, *, within: Path | None = None, **where: str) -> list[di
     digests = networks.digests(manifest["networks"])
     found = []
     for cell in by_cell(parse(results(name, within).encode(), name)).values():
-        made = list(cell.values())
-        now = [lines for lines in made if provenance.is_current(lines[0], digests)]
-        found += (now or made)[-1]
+        found += provenance.richest(provenance.by_draw(cell, digests))[0]
     return [
         {
             **line,
             "seed": int(line["seed"]),
-            "earlier": not provenance.is_current(line, digests),
+            "earlier": not line.pop("now", False),
             **numbers(line),
         }
         for line in found

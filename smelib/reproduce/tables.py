@@ -17,6 +17,7 @@ from smelib.reproduce.scoreboard import Board, between, tally, text
 from smelib.version import REPOSITORY
 
 NAMES = {"ig": "IG", "sme": "SME", "dlfa": "DLFA", "retrace": "retrace", "path": "path"}
+NAMES["dlfa_rebalanced"] = "DLFA, rebalanced"
 WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
 HEADINGS = (
     *("verdict", "table", "row", "method", "quantity", "weights"),
