@@ -1470,11 +1470,13 @@ MODULES = {
                 "v != update.before[k].to(v)", "v == update.before[k].to(v)", "the unsent weights"
             ),
             Mutant("torch.tanh(v / typical)", "v / typical", "no signs"),
-            Mutant("2 * v.abs().max() / (2**bits - 1)", "0.0 * v.abs().max()", "no cell"),
-            Mutant("P.dot(sent, slope) / P.dot(slope, slope)", "1.0", "a gradient of any length"),
-            Mutant("return value + far,", "return value,", "cells cost nothing"),
             Mutant("update.after, factor)", "update.after, 1 / factor)", "shorter"),
-            Mutant("lambda images, aux: seen(dummy(images, aux))", "dummy", "seen is ignored"),
+            Mutant(
+                "seen(gradient(model, weights, images, labels))",
+                "gradient(model, weights, images, labels)",
+                "SME compares what was not sent",
+            ),
+            Mutant("return seen(moved[0] if", "return (moved[0] if", "retrace, what was not sent"),
             Mutant(
                 "P.add(start, ahead, aux[name])", 'P.add(start, ahead, aux["alpha"])', "one alpha"
             ),
