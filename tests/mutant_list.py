@@ -1196,6 +1196,11 @@ MODULES = {
             Mutant("set(self.runs) & set(self.naive)", "self.runs", "half a pair is a pair"),
             Mutant('method.replace("aware", "naive")', "method", "aware is its own naive"),
             Mutant("row.rounds if row.rounds > 1 else 0", "row.rounds", "R0 is called R1"),
+            Mutant("2 if defence == ", "2 if value == ", "only a sum of two has an accuracy"),
+            Mutant("set(plain) & set(defended)", "defended", "half a pair of federations"),
+            Mutant("defended / plain for", "plain / defended for", "what is kept, upside down"),
+            Mutant("plain - defended for", "defended - plain for", "a loss is a gain"),
+            Mutant("100 * value if words", "value if words", "a hundredth of a per cent"),
         ),
     ),
     "store": Module(
