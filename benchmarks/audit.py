@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from kept import fill
+from kept import fill, on_one_core
 from torch import Tensor, nn
 
 import smelib
@@ -27,7 +27,6 @@ from smelib.auditing import audit
 from smelib.auditing.normalising import usual
 from smelib.auditing.report import judged
 from smelib.cli import in_sentences
-from smelib.devices import keep_freed_memory
 from smelib.models import wrap
 from smelib.types import Protocol, Update
 
@@ -220,8 +219,7 @@ def report(runs: dict[str, dict]) -> str:
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the tables."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    on_one_core()
     jobs = (job for part in args.parts.split(",") for job in PARTS[part](args.data_root))
     print(report(fill(RESULTS, jobs)))
     return 0

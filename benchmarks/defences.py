@@ -37,7 +37,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, help="of results (the book's)")
-    for cell in tradeoff.table(parser.parse_args().folder):
+    for cell in tradeoff.table(parser.parse_args().folder).values():
         print(line(cell))
     return 0
 

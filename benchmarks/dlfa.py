@@ -18,12 +18,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from kept import fill
+from kept import by_cell, fill, on_one_core
 
 from smelib import attacks, data, metrics, models, presets
 from smelib.cli import in_sentences
-from smelib.devices import keep_freed_memory
 from smelib.federated import local_update
 from smelib.reproduce.plan import Row
 
@@ -66,18 +64,15 @@ def run(row: Row, method: str, seed: int, root: str) -> dict:
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the means."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    on_one_core()
     jobs = (
         (key, partial(run, ROWS[name], method, seed, args.data_root))
         for name, method, seed in plan(args.clients)
         if args.only in (key := f"{name} | {method} | {seed}")
     )
-    cells: dict[str, list[float]] = {}
-    for key, line in fill(args.out, jobs).items():
-        cells.setdefault(key.rpartition(" | ")[0], []).append(line["psnr"])
-    for cell, values in cells.items():
-        print(f"{cell:28} {np.mean(values):5.1f} dB, {len(values)} clients")
+    for cell, found in by_cell(fill(args.out, jobs)).items():
+        psnr = np.mean([line["psnr"] for line in found.values()])
+        print(f"{' | '.join(cell):28} {psnr:5.1f} dB, {len(found)} clients")
     return 0
 
 

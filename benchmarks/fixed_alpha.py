@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from kept import keep, stored
+from kept import by_cell, keep, on_one_core, stored
 
 from smelib import attacks, data, metrics, models, objectives, presets
 from smelib.cli import in_sentences
-from smelib.devices import keep_freed_memory
 from smelib.federated import local_update
 from smelib.reproduce.plan import Row
 
@@ -81,8 +80,7 @@ def client_lines(epochs: int, seed: int, names: list[str], preset: str, root: st
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, all settings of a client together, and print the means."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    on_one_core()
     for k in range(args.clients):
         for epochs in args.epochs:
             seed = Row(epochs=epochs).first + k
@@ -99,11 +97,7 @@ def work(args: argparse.Namespace) -> int:
 
 def report(done: dict[str, dict]) -> str:
     """Every setting's mean, and its mean paired difference to the learned alpha."""
-    cells: dict[tuple, dict] = {}
-    for key, line in done.items():
-        *cell, seed = key.split(" | ")
-        cells.setdefault(tuple(cell), {})[seed] = line
-    lines = []
+    cells, lines = by_cell(done), []
     for (preset, epochs, name), found in cells.items():
         base = cells.get((preset, epochs, "learned"), {})
         gap = [line["psnr"] - base[s]["psnr"] for s, line in found.items() if s in base]

@@ -25,15 +25,13 @@ from unittest import mock
 
 import numpy as np
 import torch
-from kept import fill
-from scipy.stats import t as student
+from kept import between, by_cell, fill, on_one_core
 from torch import Tensor
 from torch.func import jvp
 
 from smelib import attacks, data, metrics, models, objectives, presets, seeds, walking
 from smelib import params as P
 from smelib.cli import in_sentences
-from smelib.devices import keep_freed_memory
 from smelib.errors import nearest
 from smelib.federated import batches, gradient, local_path, local_update
 from smelib.reproduce import networks, provenance
@@ -270,21 +268,9 @@ def plan(part: str, clients: int, steps: int, first: int = 0) -> Iterator[tuple]
         yield from cell("femnist E10 N10", "torch", ["every step a node"], few, {})
 
 
-def between(pairs: list[tuple[float, float]]) -> str:
-    """The mean paired difference with its 95 % t-interval."""
-    gap, n = np.subtract(*np.transpose(pairs)), len(pairs)
-    if n < 2:
-        return f"{gap.mean():+.2f}"
-    half = student.ppf(0.975, n - 1) * gap.std(ddof=1) / n**0.5
-    return f"{gap.mean():+.2f} [{gap.mean() - half:+.2f}, {gap.mean() + half:+.2f}]"
-
-
 def report(runs: dict[str, dict]) -> str:
     """Every cell's mean, and its paired difference to SME (or what retrace has over DLFA)."""
-    cells: dict[tuple, dict[str, dict]] = {}
-    for key, found in runs.items():
-        *cell, seed = key.split(" | ")
-        cells.setdefault(tuple(cell), {})[seed] = found
+    cells = by_cell(runs)
     lines = [f"{'':66}{'n':>3}{'dB':>8}{'l_sim':>9}{'CPU s':>8}{'MB':>7}   dB over the base"]
     for (part, row, init, method), found in cells.items():
         base = cells.get((part.split(",")[0], row, init, "dlfa" if part == "dlfa" else "sme"), {})
@@ -305,8 +291,7 @@ def report(runs: dict[str, dict]) -> str:
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the table."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    on_one_core()
     parts = args.parts.split(",")
     for part in parts:
         if part not in PARTS:

@@ -20,12 +20,10 @@ from unittest import mock
 
 import numpy as np
 import torch
-from kept import fill
-from scipy.stats import t as student
+from kept import between, fill, on_one_core
 
 from smelib import seeds
 from smelib.cli import in_sentences
-from smelib.devices import keep_freed_memory
 from smelib.reproduce.job import measure
 from smelib.reproduce.plan import ROWS
 
@@ -65,18 +63,16 @@ def report(runs: dict[str, float]) -> str:
             pairs = [(runs[a], runs[b]) for a, b in zip(keys, others, strict=True) if b in runs]
             if len(pairs) < 2:
                 continue
-            (own, other), n = np.mean(pairs, axis=0), len(pairs)
-            gap = np.subtract(*np.transpose(pairs))
-            half = student.ppf(0.975, n - 1) * gap.std(ddof=1) / n**0.5
-            between = f"{gap.mean():+.2f} [{gap.mean() - half:+.2f}, {gap.mean() + half:+.2f}] dB"
-            lines.append(f"{network:8}{method:8}{n:8}{own:8.2f}{other:11.2f}   {between}")
+            own, other = np.mean(pairs, axis=0)
+            lines.append(
+                f"{network:8}{method:8}{len(pairs):8}{own:8.2f}{other:11.2f}   {between(pairs)} dB"
+            )
     return "\n".join(lines)
 
 
 def work(args: argparse.Namespace) -> int:
     """Run what is missing and print the table."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    on_one_core()
     root = args.data_root
     networks, starts = args.networks.split(","), ("own", "colliding")
     cells = product(("sme", "ig"), range(args.clients), networks, starts)

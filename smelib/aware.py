@@ -1,9 +1,9 @@
 """The attacker who knows the defence: SME and retrace with one thing more in each objective.
 
 An attack compares the update with the dummies' gradient. One who knows what the client did does
-the same to its own dummies first (`seen`), or knows in which cell the truth lies (`outside`), how
-much longer the update was (`longest`), how much noise there is (a heavier `tv`, several rounds), or
-whose updates were added up (`clients`). The naive attacker calls `smelib.attacks` on what was sent.
+the same to its own dummies first (`seen`), or knows how much longer the update was (`longest`),
+how much noise there is (a heavier `tv`, several rounds), or whose updates were added up
+(`clients`). The naive attacker calls `smelib.attacks` on what was sent.
 """
 
 from __future__ import annotations
@@ -31,18 +31,10 @@ from smelib.walking import Walker, part
 Seen: TypeAlias = Callable[[Params], Params]
 """What the defence lets through of a gradient: done to the dummies' as it was to the client's."""
 
-Outside: TypeAlias = Callable[[Params], Tensor]
-"""How far a gradient's best multiple lies outside of what the client can have had; 0 inside."""
-
 
 def everything(slope: Params) -> Params:
     """All of the gradient: the naive attacker's view."""
     return slope
-
-
-def nothing(slope: Params) -> Tensor:
-    """No constraint."""
-    return next(iter(slope.values())).new_zeros(())
 
 
 def sent_only(update: Update) -> Seen:
@@ -63,23 +55,6 @@ def soft_signs(update: Update) -> Seen:
         return found
 
     return seen
-
-
-def cells(update: Update, bits: int) -> Outside:
-    """The quantiser's cells, for `quantise`: the truth is less than one cell from what was sent.
-
-    The gradient is first made as long as fits the update best. Squared, over the update's square.
-    """
-    move = {k: update.before[k].to(v) - v for k, v in update.after.items()}
-    cell = {k: 2 * v.abs().max() / (2**bits - 1) for k, v in move.items()}
-
-    def outside(slope: Params) -> Tensor:
-        sent = {k: move[k].to(v) for k, v in slope.items()}
-        fitted = P.scale(slope, P.dot(sent, slope) / P.dot(slope, slope))
-        over = {k: ((fitted[k] - v).abs() - cell[k].to(v)).relu() for k, v in sent.items()}
-        return P.dot(over, over) / P.dot(sent, sent)
-
-    return outside
 
 
 def longer(update: Update, factor: float) -> Update:
@@ -112,27 +87,6 @@ def averaged(updates: Sequence[Update]) -> Update:
     return Update(first.before, after, first.samples)
 
 
-def match_seen(
-    model: Network,
-    update: Update,
-    tv: float,
-    dummy: Callable[[Tensor, Aux], Params],
-    seen: Seen,
-    outside: Outside,
-) -> Objective:
-    """`objectives.match_direction` for what the defence lets through, and inside its cells."""
-    matched = match_direction(model, update, tv, lambda images, aux: seen(dummy(images, aux)))
-    if outside is nothing:
-        return matched
-
-    def loss(images: Tensor, aux: Aux, step: Tensor) -> tuple[Tensor, Terms]:
-        value, terms = matched(images, aux, step)
-        far = outside(dummy(images, aux))
-        return value + far, {**terms, "outside": far}
-
-    return loss
-
-
 def along_the_segment(
     model: Network,
     update: Update,
@@ -140,7 +94,6 @@ def along_the_segment(
     *,
     tv: float,
     seen: Seen = everything,
-    outside: Outside = nothing,
     name: str = "alpha",
 ) -> Objective:
     """SME's objective, `objectives.sme`, for one who knows; `name` is what alpha is called."""
@@ -149,9 +102,9 @@ def along_the_segment(
 
     def surrogate(images: Tensor, aux: Aux) -> Params:
         weights = {**update.before, **P.add(start, ahead, aux[name])}
-        return gradient(model, weights, images, labels)
+        return seen(gradient(model, weights, images, labels))
 
-    return match_seen(model, update, tv, surrogate, seen, outside)
+    return match_direction(model, update, tv, surrogate)
 
 
 def along_the_path(
@@ -165,7 +118,6 @@ def along_the_path(
     protocol: Protocol | None = None,
     clients: Sequence[int] = (),
     seen: Seen = everything,
-    outside: Outside = nothing,
     seed: int = 0,
 ) -> Renewed:
     """Retrace's objective, `objectives.retrace` with one node, for one who knows.
@@ -196,9 +148,9 @@ def along_the_path(
 
     def surrogate(images: Tensor, held: Aux) -> Params:
         moved = [P.add(w.slope(z, own), part(own, "rest")) for w, z, own in each(images, held)]
-        return moved[0] if len(moved) == 1 else P.mean(moved, sizes)
+        return seen(moved[0] if len(moved) == 1 else P.mean(moved, sizes))
 
-    matched = match_seen(model, update, tv, surrogate, seen, outside)
+    matched = match_direction(model, update, tv, surrogate)
 
     def loss(images: Tensor, held: Aux, step: Tensor) -> tuple[Tensor, Terms]:
         value, terms = matched(images, held, step)
@@ -219,7 +171,6 @@ def sme(
     labels: Tensor,
     *,
     seen: Seen = everything,
-    outside: Outside = nothing,
     longest: float = 1.0,
     tv: float = 0.01,
     others: Sequence[Update] = (),
@@ -245,7 +196,7 @@ def sme(
     )
 
     def make(model: Network, update: Update, labels: Tensor) -> Objective:
-        one = partial(along_the_segment, model, labels=labels, tv=tv, seen=seen, outside=outside)
+        one = partial(along_the_segment, model, labels=labels, tv=tv, seen=seen)
         place = next(iter(update.before.values())).device
         further = {k: model.own(u).to(place, update.dtype) for k, u in every.items()}
         losses = [one(update=u, name=k) for k, u in {**further, "alpha": update}.items()]
@@ -261,7 +212,6 @@ def retrace(
     labels: Tensor,
     *,
     seen: Seen = everything,
-    outside: Outside = nothing,
     protocol: Protocol | None = None,
     clients: Sequence[int] = (),
     tv: float = 0.003,
@@ -278,7 +228,7 @@ def retrace(
     """
     how = named(preset)
     given = Options.of(options, steps=how.steps)
-    knows = {"protocol": protocol, "clients": tuple(clients), "seen": seen, "outside": outside}
+    knows = {"protocol": protocol, "clients": tuple(clients), "seen": seen}
     loss = partial(along_the_path, tv=tv, straight=straight, seed=given.seed, **knows)
     middle = {"unknowns": lambda generator: {"alpha": torch.tensor(0.5)}}
     recipe = replace(how.recipe(), renew=every, warm=int(warm * given.steps), **middle)

@@ -1196,6 +1196,11 @@ MODULES = {
             Mutant("set(self.runs) & set(self.naive)", "self.runs", "half a pair is a pair"),
             Mutant('method.replace("aware", "naive")', "method", "aware is its own naive"),
             Mutant("row.rounds if row.rounds > 1 else 0", "row.rounds", "R0 is called R1"),
+            Mutant("2 if defence == ", "2 if value == ", "only a sum of two has an accuracy"),
+            Mutant("set(plain) & set(defended)", "defended", "half a pair of federations"),
+            Mutant("defended / plain for", "plain / defended for", "what is kept, upside down"),
+            Mutant("plain - defended for", "defended - plain for", "a loss is a gain"),
+            Mutant("100 * value if words", "value if words", "a hundredth of a per cent"),
         ),
     ),
     "store": Module(
@@ -1470,11 +1475,13 @@ MODULES = {
                 "v != update.before[k].to(v)", "v == update.before[k].to(v)", "the unsent weights"
             ),
             Mutant("torch.tanh(v / typical)", "v / typical", "no signs"),
-            Mutant("2 * v.abs().max() / (2**bits - 1)", "0.0 * v.abs().max()", "no cell"),
-            Mutant("P.dot(sent, slope) / P.dot(slope, slope)", "1.0", "a gradient of any length"),
-            Mutant("return value + far,", "return value,", "cells cost nothing"),
             Mutant("update.after, factor)", "update.after, 1 / factor)", "shorter"),
-            Mutant("lambda images, aux: seen(dummy(images, aux))", "dummy", "seen is ignored"),
+            Mutant(
+                "seen(gradient(model, weights, images, labels))",
+                "gradient(model, weights, images, labels)",
+                "SME compares what was not sent",
+            ),
+            Mutant("return seen(moved[0] if", "return (moved[0] if", "retrace, what was not sent"),
             Mutant(
                 "P.add(start, ahead, aux[name])", 'P.add(start, ahead, aux["alpha"])', "one alpha"
             ),

@@ -94,19 +94,6 @@ def test_soft_signs_match_the_signs_better_than_the_gradient_does(step: Scene) -
     assert 0 < knowing < 0.7 * naive
 
 
-def test_the_truth_lies_in_its_cells_and_noise_does_not(step: Scene) -> None:
-    given = sent(step, defences.quantise(5))
-    loss = aware.along_the_segment(
-        *(step.network, given, step.labels), tv=0.0, outside=aware.cells(given, 5)
-    )
-    right = loss(truth(step), at(0.0), NOW)
-    wrong = loss(step.z, at(0.0), NOW)
-    assert float(right[1]["outside"]) < 1e-5 < 1e-3 < float(wrong[1]["outside"])
-    assert float(wrong[0]) == pytest.approx(
-        float(wrong[1]["similarity"] + wrong[1]["outside"]), rel=1e-9
-    )
-
-
 def test_a_clipped_update_at_alpha_four_is_the_whole_one_at_one(scene: Scene) -> None:
     length = (
         sum(

@@ -63,6 +63,21 @@ def test_a_damaged_file_is_a_sentence_and_stays(tmp_path: Path) -> None:
     assert file.read_text() == '{"a": '
 
 
+def test_runs_are_read_cell_by_cell_and_client_by_client() -> None:
+    runs = {"cnn | sme | 0": {"psnr": 1.0}, "cnn | ig | 0": {}, "cnn | sme | 10": {"psnr": 2.0}}
+    found = kept.by_cell(runs)
+    assert found == {
+        ("cnn", "sme"): {"0": {"psnr": 1.0}, "10": {"psnr": 2.0}},
+        ("cnn", "ig"): {"0": {}},
+    }
+
+
+def test_pairs_have_a_difference_and_from_two_on_an_interval() -> None:
+    """Of three differences 1 apart the t-interval is ± 4.302653 / sqrt(3) = 2.484."""
+    assert kept.between([(3.0, 1.0)]) == "+2.00"
+    assert kept.between([(1.0, 2.0), (4.0, 6.0), (5.0, 8.0)]) == "-2.00 [-4.48, +0.48]"
+
+
 def test_the_finished_steps_are_not_run_again(tmp_path: Path) -> None:
     """A whole script, with every run but one kept."""
     file = tmp_path / "steps.json"

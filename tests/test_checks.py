@@ -146,7 +146,7 @@ WRITTEN = {  # check: chapter, and its function with what that calls
     "blind": ("12", ("blind",)),
     "walk": ("13", ("walk",)),
     "retrace_loss": ("13", ("retrace_loss",)),
-    "sparsify": ("14", ("sparsify",)),
+    "keep_largest": ("14", ("keep_largest",)),
     "match_sent": ("14", ("match_sent",)),
     "masked": ("14", ("masked",)),
 }
@@ -227,7 +227,7 @@ SLIPS = [
         "take it at the middle",
     ),
     ("retrace_loss", (" + tv * ", " + 0 * "), "leave out the total variation"),
-    ("sparsify", (">= least", "< least"), "you drop that share"),
+    ("keep_largest", (">= least", "< least"), "you drop that share"),
     ("match_sent", (" * (u[k] != 0)", ""), "compare with the whole gradient"),
     ("match_sent", ("1 - P.cosine", "P.cosine"), "yours is the cosine"),
     ("masked", ("- earlier.sum", "+ earlier.sum"), "you add every mask"),

@@ -90,10 +90,12 @@ def test_a_cell_has_a_mean_an_interval_and_the_gap_of_pairs(tmp_path: Path) -> N
         stored(tmp_path, CLIP, "aware-sme", seed, psnr=aware)
     stored(tmp_path, CLIP, "aware-sme", 3, psnr=99.0)  # a client without its naive run
     stored(tmp_path, "mnist-R0-none-0", "naive-sme", 0, psnr=20.0)
-    none, *clipped = tradeoff.table(tmp_path)
+    found = tradeoff.table(tmp_path)
+    none, *clipped = found.values()
     naive, aware = sorted(clipped, key=lambda c: c.method, reverse=True)
     assert (none.defence, none.value, none.gap) == ("none", 0, None)
     assert np.isnan(none.mean("psnr").half), "one client has no interval"
+    assert found["mnist", 0, "clip", 0.3, "naive-sme"] is naive
     assert (naive.data, naive.rounds, naive.defence, naive.value) == ("mnist", 0, "clip", 0.3)
     assert naive.gap is None
     assert naive.mean("psnr").value == 11
@@ -106,10 +108,38 @@ def test_a_cell_has_a_mean_an_interval_and_the_gap_of_pairs(tmp_path: Path) -> N
         aware.mean("read")
 
 
+def test_accuracy_is_kept_and_lost_by_the_same_federation(tmp_path: Path) -> None:
+    """Of a sum, however many clients hide in it, the accuracy is that of the sum of two."""
+    for row, scores in {
+        "mnist-R0-none-0": {0: 0.8, 1: 0.5, 2: 0.1},
+        CLIP: {0: 0.6, 1: 0.25, 3: 0.9},
+        "mnist-R0-sum-2": {0: 0.8, 1: 0.4},
+    }.items():
+        for seed, accuracy in scores.items():
+            stored(tmp_path, row, "federation", seed, accuracy=accuracy)
+    stored(tmp_path, "mnist-R0-none-0", "prior", 0, mean_of_class=14.0)
+    cells = tradeoff.table(tmp_path)
+    assert tradeoff.kept(cells, "mnist", "clip", 0.3) == pytest.approx((0.75 + 0.5) / 2)
+    assert tradeoff.lost(cells, "mnist", "clip", 0.3) == pytest.approx((0.2 + 0.25) / 2)
+    assert tradeoff.lost(cells, "mnist", "sum", 8) == pytest.approx(0.05)
+    assert tradeoff.kept(cells, "mnist", "noise", 8) is None, "it was not measured"
+    assert tradeoff.lost(cells, "femnist", "clip", 0.3) is None
+    assert tradeoff.prior(cells, "mnist").mean("mean_of_class").value == 14
+
+
+def test_every_setting_of_the_plan_has_words_of_its_own() -> None:
+    settings = {row.defence for row in plan.ROWS["defences"].values()}
+    said = {tradeoff.setting(*one) for one in settings}
+    assert len(said) == len(settings)
+    assert {"no defence", "clipping to 0.1", "signs", "noise 8 × the update", "top-k 1%"} <= said
+    assert {"random-k 0.1%", "quantisation to 1 bit", "sum of 8 clients"} <= said
+    assert {"clip and noise σ = 0.1", "DP-SGD σ = 0.01", "50 samples"} <= said
+
+
 def test_a_failed_run_is_no_value(tmp_path: Path) -> None:
     stored(tmp_path, CLIP, "naive-sme", 0, psnr=10.0)
     stored(tmp_path, CLIP, "naive-sme", 1, status="failed", error="ValueError: no")
-    (cell,) = tradeoff.table(tmp_path)
+    (cell,) = tradeoff.table(tmp_path).values()
     assert list(cell.runs) == [0]
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from stand_ins import asked, forked, fragile, here, killed, lines, noted, once, rooted
@@ -74,12 +75,20 @@ def test_jobs_get_the_data_root_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     assert noted(tmp_path) == [str(tmp_path)] * 2
 
 
-def test_time_limit_starts_nothing_more(tmp_path: Path) -> None:
-    wanted = jobs("tiny", seeds=10)
-    tally = drive.drive(wanted, here(tmp_path), 1, tmp_path, time_limit=0.15)
-    assert 0 < tally["ok"] < len(wanted)
-    assert tally["left"] == len(wanted) - tally["ok"]
-    assert len(lines(tmp_path)) == tally["ok"], "what had started was finished"
+def test_time_limit_starts_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only jobs move, a second each: at 0, 1, 2 and 3 one may start, at 4 none."""
+    wanted, clock = jobs("tiny", seeds=10), [0.0]
+
+    def slowly(job: Job) -> dict:
+        clock[0] += 1
+        return here(tmp_path)(job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(drive, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        tally = drive.drive(wanted, slowly, 1, tmp_path, time_limit=3.5)
+    assert (tally["ok"], tally["left"]) == (4, len(wanted) - 4)
+    assert noted(tmp_path) == [j.key for j in wanted[:4]]
+    assert len(lines(tmp_path)) == 4, "what had started was finished"
     assert "still to do" in drive.summary("tiny", len(wanted), tally)
     drive.drive(wanted, here(tmp_path), 1, tmp_path)
     assert once(tmp_path, wanted)

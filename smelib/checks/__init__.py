@@ -43,7 +43,7 @@ from smelib.checks.measures import (
     whole,
 )
 from smelib.checks.planes import condition, counter_example, plane_walk
-from smelib.checks.sending import masked, match_sent, sparsify
+from smelib.checks.sending import masked, match_sent
 from smelib.checks.training import (
     local_walk,
     merge,
@@ -103,7 +103,6 @@ __all__ = [
     "sme_loss",
     "sme_steps",
     "solve_patches",
-    "sparsify",
     "spectrum",
     "surrogate",
     "total_variation",

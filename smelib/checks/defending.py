@@ -1,4 +1,7 @@
-"""Assignment 6: two defences, and the two things that an attacker does who knows them."""
+"""Assignment 6: two defences, and the two things that an attacker does who knows them.
+
+The sparser update, `keep_largest`, is chapter 14's too.
+"""
 
 from __future__ import annotations
 
@@ -165,6 +168,16 @@ def _(before, after, share):
 def _(before, after, share):
     least = {k: -v for k, v in _sizes(before, after).items()}
     return _kept(before, after, least, share)
+
+
+@keep_largest.mistake("you drop that share of the weights: send it, and leave the others at w0.")
+def _(before, after, share):
+    return _kept(after, before, _sizes(before, after), share)
+
+
+@keep_largest.mistake("you divide what is sent by the share: leave it as long as it was.")
+def _(before, after, share):
+    return P.lerp(before, _kept(before, after, _sizes(before, after), share), 1 / share)
 
 
 def _views(seed: int) -> list[dict]:

@@ -1,8 +1,6 @@
-"""Chapter 14: a sparser update, an attack on what was sent of it, and masks that cancel."""
+"""Chapter 14: an attack on what a sparse update sent, and masks that cancel."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor
@@ -14,57 +12,6 @@ from smelib.checks.engine import piece
 from smelib.types import Params, Update
 
 RING = 2**16  # what the masks of this check count modulo
-
-
-def _moves(seed: int) -> list[dict]:
-    found = []
-    for number in numbers(seed):
-        s = scene(number)
-        move = P.sub(s.update.after, s.update.before)
-        found.append(named(move=move, share=(0.5, 0.2, 0.1, 0.05, 0.02)[number % 5]))
-    return found
-
-
-@piece("sparsify(move, share)", _moves, over="updates")
-def sparsify(move: Params, share: float) -> Params:
-    """the move with only the share of its entries that are largest in size, of all layers together.
-
-    As many as `math.ceil(share * n)` of the n entries are kept as they are; the others are 0.
-    """
-    still = {k: torch.zeros_like(v) for k, v in move.items()}
-    return defences.top_k(share)(Update(still, move, 1), torch.Generator()).after
-
-
-def _kept(move: Params, share: float, size) -> Params:
-    every = torch.cat([v.flatten() for v in move.values()])
-    least = size(every).sort(descending=True).values[math.ceil(share * len(every)) - 1]
-    return {k: v * (size(v) >= least) for k, v in move.items()}
-
-
-@sparsify.mistake("you keep the largest values: a large step down counts too, so take abs().")
-def _(move, share):
-    return _kept(move, share, lambda v: v)
-
-
-@sparsify.mistake("you keep the smallest entries: keep the largest.")
-def _(move, share):
-    return _kept(move, share, lambda v: -v.abs())
-
-
-@sparsify.mistake("you keep a share of every layer: the largest of all layers together.")
-def _(move, share):
-    return {k: _kept({k: v}, share, torch.abs)[k] for k, v in move.items()}
-
-
-@sparsify.mistake("you drop that share of the entries: keep it, and drop the others.")
-def _(move, share):
-    most = _kept(move, share, torch.abs)
-    return {k: v - most[k] for k, v in move.items()}
-
-
-@sparsify.mistake("you divide what is kept by the share: leave it as long as it was.")
-def _(move, share):
-    return P.scale(_kept(move, share, torch.abs), 1 / share)
 
 
 def _sparse(seed: int) -> list[dict]:

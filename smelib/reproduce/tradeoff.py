@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from smelib.errors import nearest
 from smelib.reproduce import published, verdicts
 from smelib.reproduce.plan import ROWS
@@ -12,6 +14,21 @@ from smelib.reproduce.store import DEFENCES
 from smelib.reproduce.verdicts import Interval
 
 Number = float | list[float] | None
+Key = tuple[str, int, str, float, str]
+
+WORDS = {
+    "none": "no defence",
+    "clip": "clipping to {:g}",
+    "noise": "noise {:g} × the update",
+    "top_k": "top-k {:g}%",
+    "random_k": "random-k {:g}%",
+    "quantise": "quantisation to {:g} bit",
+    "sign": "signs",
+    "sum": "sum of {:g} clients",
+    "client_dp": "clip and noise σ = {:g}",
+    "dp_sgd": "DP-SGD σ = {:g}",
+    "samples": "{:g} samples",
+}
 
 
 @dataclass(frozen=True)
@@ -54,17 +71,55 @@ class Cell:
         return verdicts.mean(self.gaps).interval if self.gaps else None
 
 
-def table(folder: Path | None = None) -> list[Cell]:
-    """Every cell that has finished runs, in the plan's order: the book's results, or a folder's."""
+def table(folder: Path | None = None) -> dict[Key, Cell]:
+    """Every cell that has finished runs, in the plan's order: the book's results, or a folder's.
+
+    By data set, rounds, defence, its setting and method.
+    """
     by: dict[tuple[str, str], dict[int, dict]] = {}
     for line in published.finished("defences", within=folder):
         by.setdefault((line["row"], line["method"]), {})[line["seed"]] = line
     rows = {name: i for i, name in enumerate(ROWS["defences"])}
-    found = []
+    found = {}
     for (name, method), runs in sorted(by.items(), key=lambda cell: rows.get(cell[0][0], -1)):
         if (row := ROWS["defences"].get(name)) is None:
             continue  # it has left the plan
         rounds = row.rounds if row.rounds > 1 else 0
         naive = by.get((name, method.replace("aware", "naive")), {}) if "aware" in method else {}
-        found.append(Cell(row.dataset, rounds, *row.defence, method, runs, naive))
+        key = (row.dataset, rounds, *row.defence, method)
+        found[key] = Cell(*key, runs, naive)
     return found
+
+
+def setting(defence: str, value: float) -> str:
+    """A defence at a setting, in words."""
+    words = WORDS[defence]
+    return words.format(100 * value if words.endswith("%") else value)
+
+
+def prior(cells: dict[Key, Cell], data: str) -> Cell:
+    """What the labels alone give of a data set's clients: means of classes, and how they read."""
+    return cells[data, 0, "none", 0, "prior"]
+
+
+def kept(cells: dict[Key, Cell], data: str, defence: str, value: float) -> float | None:
+    """The mean share of its accuracy that a federation keeps; none where that was not measured."""
+    both = _federations(cells, data, defence, value)
+    return float(np.mean([defended / plain for plain, defended in both])) if both else None
+
+
+def lost(cells: dict[Key, Cell], data: str, defence: str, value: float) -> float | None:
+    """The mean accuracy that a federation loses; none where that was not measured."""
+    both = _federations(cells, data, defence, value)
+    return float(np.mean([plain - defended for plain, defended in both])) if both else None
+
+
+def _federations(
+    cells: dict[Key, Cell], data: str, defence: str, value: float
+) -> list[tuple[float, float]]:
+    """The same federations' accuracies, undefended and defended."""
+    value = 2 if defence == "sum" else value  # an exact sum's, however many clients hide in it
+    ends = [(data, 0, "none", 0, "federation"), (data, 0, defence, value, "federation")]
+    plain, defended = (cells[key].runs if key in cells else {} for key in ends)
+    seeds = sorted(set(plain) & set(defended))
+    return [(plain[s]["accuracy"], defended[s]["accuracy"]) for s in seeds]
