@@ -36,8 +36,8 @@ def execute(path: Path) -> float:
     NotebookClient(notebook, timeout=600, resources=place, **how).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps, which would change at every run
-        for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET, None)  # a slider dies with its kernel
+        if cell.cell_type == "code":  # a slider dies with its kernel
+            cell.outputs = [o for o in cell.outputs if WIDGET not in o.get("data", {})]
     notebook.metadata["language_info"] = {"name": "python"}
     seconds = time.perf_counter() - started
     notebook.metadata["ran"] = {"seconds": round(seconds), **machine()}

@@ -161,6 +161,21 @@ function playWhenSeen(host, play) {
   watch.observe(host);
 }
 
+/** Keys are the film's while it has the focus: on an arrow, a notebook would go to another cell.
+    JupyterLab listens before any element does and looks for an attribute; VS Code listens last.
+    With Control, Alt, Shift or Command a key is the notebook's, so that it still saves and runs. */
+function keepKeys(host, live) {
+  const mark = "data-lm-suppress-shortcuts";
+  const listen = (event) => {
+    const own = !(event.ctrlKey || event.altKey || event.shiftKey || event.metaKey);
+    host.toggleAttribute(mark, own);
+    if (own) event.stopPropagation();
+  };
+  host.setAttribute(mark, "");
+  live.addEventListener("keydown", listen);
+  live.addEventListener("keyup", listen);
+}
+
 /** Turn a contact sheet, `picture`, into the film that it carries. */
 export function filmstrip(picture, css) {
   const host = picture.parentElement;
@@ -193,6 +208,7 @@ export function filmstrip(picture, css) {
     moving.push(...film.panels.map((panel) => chart(film, panel, charts, drag)));
     if (film.panels.length) live.append(charts);
     host.attachShadow({ mode: "open" }).append(style, live, make("slot"));
+    keepKeys(host, live);
     strip.goTo(film.start);
     if (film.autoplay) playWhenSeen(host, strip.play);
   };

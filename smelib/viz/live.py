@@ -17,7 +17,11 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Live:
-    """Shows a slider to a front end that has widgets, and to any other the middle picture."""
+    """A picture, and above it a slider for a front end that has widgets.
+
+    They are two outputs: a notebook that was saved and is opened again has a slider without a
+    kernel, which a front end replaces by an error, and the picture still stands.
+    """
 
     def __init__(self, draw: Callable[[Any], Figure], name: str, values: list) -> None:
         self.picture = cache(lambda value: _png(draw(value)))
@@ -28,23 +32,36 @@ class Live:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple:
         png, size = self.picture(self.value)
-        shown: dict = {"text/plain": repr(self), "image/png": base64.b64encode(png).decode()}
-        try:
-            import ipywidgets
-        except ImportError:
-            return shown, {"image/png": size}
-        choice = {"options": self.values, "value": self.value, "description": self.name}
-        slider = ipywidgets.SelectionSlider(**choice, continuous_update=False)
-        frame = ipywidgets.Image(value=png, width=size["width"], layout={"max_width": "100%"})
+        shown = {"text/plain": repr(self), "image/png": base64.b64encode(png).decode()}
+        return shown, {"image/png": size}
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        slider = self._slider()
+        if slider is not None:
+            said = f"{self.name} has a slider while a kernel runs"
+            view = {"version_major": 2, "version_minor": 0, "model_id": slider.model_id}
+            display({WIDGET: view, "text/plain": said}, raw=True)
+        data, about = self._repr_mimebundle_()
+        shown = display(data, metadata=about, raw=True, display_id=True)
 
         def move(change: dict) -> None:
             self.value = change["new"]
-            frame.value, _ = self.picture(self.value)
+            data, about = self._repr_mimebundle_()
+            shown.update(data, metadata=about, raw=True)
 
-        slider.observe(move, "value")
-        box = ipywidgets.VBox([slider, frame])
-        shown[WIDGET] = {"version_major": 2, "version_minor": 0, "model_id": box.model_id}
-        return shown, {"image/png": size}
+        if slider is not None:
+            slider.observe(move, "value")
+
+    def _slider(self) -> Any:
+        """A slider at the present value, or None where there are no widgets."""
+        try:
+            import ipywidgets
+        except ImportError:
+            return None
+        choice = {"options": self.values, "value": self.value, "description": self.name}
+        return ipywidgets.SelectionSlider(**choice, continuous_update=False)
 
 
 def live(draw: Callable[[Any], Figure], **axis: Sequence) -> Live:
