@@ -18,6 +18,10 @@ BOOK_TESTS := $(PAGE_TESTS) tests/test_assignments.py tests/test_grading.py test
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds
+# The tests run in as many processes as there are cores, and at most JOBS: a notebook takes up to 2 GB of memory.
+# A file stays in one process, and each process has one thread: two with two threads each hold each other up.
+JOBS ?= 4
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses $(JOBS) --dist loadfile
 
 help: ## list the targets
 	@echo "What the Server Sees: make TARGET"
@@ -41,18 +45,18 @@ check: $(STAMP) ## before each commit: lint and the quick unit tests (at most th
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "== unit tests, without the slow ones"
-	@$(BIN)/python -m pytest tests -m "not slow" $(PAGE_TESTS:%=--ignore=%)
+	@$(PYTEST) tests -m "not slow" $(PAGE_TESTS:%=--ignore=%)
 
-test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser
+test: $(STAMP) ## unit tests, every notebook under nbval, the pages in a browser: make test [JOBS=4]
 	@echo "== lint"
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "== unit tests"
-	@$(BIN)/python -m pytest tests $(PAGE_TESTS:%=--ignore=%)
+	@$(PYTEST) tests $(PAGE_TESTS:%=--ignore=%)
 	@echo "== notebooks, executed and compared with their stored outputs"
-	@$(BIN)/python -m pytest --nbval-lax --nbval-current-env notebooks
+	@$(PYTEST) --no-loadscope-reorder --nbval-lax --nbval-current-env notebooks
 	@$(MAKE) --no-print-directory book
 	@echo "== the rendered pages, in a browser"
-	@$(BIN)/python -m pytest $(PAGE_TESTS) -rs
+	@$(PYTEST) $(PAGE_TESTS) -rs
 	@echo "== done: all tests passed"
 
 golden: $(STAMP) ## store the golden numbers anew, after raising RESULTS_VERSION

@@ -75,10 +75,3 @@ def real_data() -> Path:
     if not (folder / "femnist.npz").is_file():
         pytest.skip("no femnist.npz: set SMELIB_DATA to the folder that holds it")
     return folder
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a notebook cell two minutes before nbval calls it silent; its own limit is 5 s."""
-    for item in items:
-        if hasattr(item, "output_timeout"):
-            item.output_timeout = 120

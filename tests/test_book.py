@@ -149,3 +149,16 @@ def test_notebooks_hold_no_machine_paths() -> None:
         text = json.dumps(nbformat.read(path, as_version=4))
         assert str(ROOT) not in text
         assert str(Path.home()) + "/" not in text
+
+
+@pytest.mark.slow
+def test_nbval_begins_with_the_notebook_that_takes_longest() -> None:
+    """Several processes share the notebooks: one that is long and last keeps all waiting."""
+    words = ["--collect-only", "--nbval-lax", "notebooks"]
+    command = [sys.executable, "-m", "pytest", *words]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    cells = [line.partition("::")[0] for line in listed.splitlines() if "::" in line]
+    names = list(dict.fromkeys(cells))
+    assert sorted(names) == [f"notebooks/{p.name}" for p in NOTEBOOKS]
+    took = [nbformat.read(ROOT / name, as_version=4).metadata.ran.seconds for name in names]
+    assert took == sorted(took, reverse=True)

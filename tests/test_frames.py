@@ -35,7 +35,6 @@ def test_dragging_never_holds_a_frame(
     browser: object,  # noqa: F811
     address: str,  # noqa: F811
     panel: str,
-    capsys: pytest.CaptureFixture,
 ) -> None:
     name, parts = PANELS[panel]
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -54,9 +53,8 @@ def test_dragging_never_holds_a_frame(
     if panel == ".playground":
         root.locator('[data-part="loss"]').select_option("convex")  # the dearest to draw
         frames += twice(meter, root.locator('[data-part="turn"]'))
-    with capsys.disabled():
-        middle = sorted(frames)[len(frames) // 2]
-        print(f"\n{panel}: {len(frames)} frames while dragging, {middle:.1f} ms of work", end=" ")
-        print(f"in the middle, {max(frames):.1f} ms at most")
+    middle = sorted(frames)[len(frames) // 2]
+    print(f"{panel}: {len(frames)} frames while dragging, {middle:.1f} ms of work", end=" ")
+    print(f"in the middle, {max(frames):.1f} ms at most")  # shown by pytest -rP
     assert max(frames) < LIMIT
     context.close()

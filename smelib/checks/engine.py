@@ -287,8 +287,9 @@ class Check:
     ) -> str:
         """A mistake we know; failing that, what can be said of any wrong answer."""
         for mistake in self.mistakes:
-            wrong = [outcome(mistake.does, case, self.slopes) for case in cases]
-            if max(self._errors(found, wrong).values()) < CLOSE:
+            wrong = (outcome(mistake.does, case, self.slopes) for case in cases)
+            errors = (self._errors([a], [b]) for a, b in zip(found, wrong, strict=True))
+            if all(max(e.values()) < CLOSE for e in errors):  # most differ on the first case
                 return mistake.says
         other = (difference(a.raw, b.raw) for a, b in zip(found, right, strict=True))
         if sentence := next(filter(None, other), ""):

@@ -35,6 +35,16 @@ def in_sentences(program: str, work: Callable[[], int]) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Run one command of the command line."""
     try:
+        return _answered(argv)
+    finally:
+        if argv is None:  # the process ends here; Ctrl-C would only interrupt its tidying up
+            with suppress(ValueError):  # not the main thread, which alone hears signals
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _answered(argv: list[str] | None) -> int:
+    """The exit code of one command, after every ending has had its sentence."""
+    try:
         try:
             return in_sentences("smelib", lambda: _obey(argv))
         finally:
