@@ -65,6 +65,69 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
     page.close()
 
 
+# Of each figure: how much of its own size is shown, whether it has to be slid, whether it says so.
+FIGURES = """() => [...document.querySelectorAll(".bd-article figure > .image-reference")]
+  .map((box) => {
+    const own = parseFloat(getComputedStyle(box).getPropertyValue("--own"));
+    const hint = parseFloat(getComputedStyle(box, "::after").height);
+    return { name: box.parentElement.id, share: box.querySelector("img").clientWidth / own,
+      slides: box.scrollWidth > box.clientWidth + 1, says: hint > 10 };
+  })"""
+WORDS = 11 * 100 / 72  # pixels of a figure's words at its own size: 11 points, 100 dots to an inch
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_words_in_figures_can_be_read_and_what_slides_says_so(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    width: int,
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    figures = []
+    for name in sorted(p.name for p in (HTML / "notebooks").glob("*.html")):
+        page.goto(f"{address}/notebooks/{name}")
+        page.wait_for_load_state("networkidle")
+        figures += page.evaluate(FIGURES)
+    page.close()
+    assert len(figures) > 60
+    for figure in figures:
+        pixels = figure["share"] * WORDS
+        assert pixels > 9, f"{figure['name']} has words of {pixels:.1f} pixels at {width}"
+        assert figure["slides"] == figure["says"], figure["name"]
+    assert any(figure["slides"] for figure in figures) == (width == 390)
+
+
+# Signs behind a formula that begin a line, and names of code that stick out of their box.
+ASTRAY = """() => {
+  const astray = [];
+  for (const formula of document.querySelectorAll(".bd-article mjx-container:not([display])")) {
+    const next = formula.closest("span.math")?.nextSibling;
+    if (!formula.offsetParent || next?.nodeType !== 3 || !/^[.,;:?)]/.test(next.data)) continue;
+    const range = document.createRange();
+    range.setStart(next, 0);
+    range.setEnd(next, 1);
+    const sign = range.getBoundingClientRect();
+    if (sign.left < formula.getBoundingClientRect().right - 3) astray.push(next.data.slice(0, 40));
+  }
+  for (const name of document.querySelectorAll(".bd-article :is(p, li) > code")) {
+    const box = name.closest(".admonition, p, li").getBoundingClientRect();
+    if (name.offsetParent && name.getBoundingClientRect().right > box.right + 1)
+      astray.push(name.innerText);
+  }
+  return astray;
+}"""
+
+
+def test_on_a_phone_no_sign_and_no_name_goes_astray(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    for name in sorted(p.name for p in (HTML / "notebooks").glob("*.html")):
+        page.goto(f"{address}/notebooks/{name}")
+        page.wait_for_load_state("networkidle")
+        astray = page.evaluate(ASTRAY)
+        assert not astray, f"{name}: {astray}"
+    page.close()
+
+
 SET = """() => {
   const shown = [...document.querySelectorAll("div.cell pre")].filter((pre) => pre.offsetParent);
   const long = [...document.querySelectorAll(".bd-article section > p")].filter(
@@ -157,12 +220,28 @@ def test_every_reference_is_keyed_as_cited_and_has_a_link() -> None:
     assert cited > 100
 
 
+def test_a_film_s_contact_sheet_fits_on_paper(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_page()
+    for name in ("04_many_steps", "07_sme"):
+        page.goto(f"{address}/notebooks/{name}.html")
+        page.wait_for_load_state("networkidle")
+        page.emulate_media(media="print")
+        tall = page.locator(".smelib-film img").evaluate_all("(i) => i.map((i) => i.clientHeight)")
+        assert tall
+        assert max(tall) < 22 / 2.54 * 96, f"{name}: {max(tall)} pixels, more than 22 centimetres"
+        page.emulate_media(media="screen")
+    page.close()
+
+
 def test_a_page_prints_light_and_unfolded(browser: object, address: str) -> None:  # noqa: F811
     page = browser.new_context(color_scheme="dark").new_page()
     page.goto(f"{address}/notebooks/01_what_the_server_sees.html")
     page.emulate_media(media="print")
     assert page.locator("#ch1-film img").is_visible(), "the contact sheet"
     assert page.get_by_text("All six fall below 18 dB").is_visible(), "a folded solution"
+    folded = "div.cell.tag_hide-input:not(.tag_solution) details.hide"
+    assert not page.locator(folded).first.is_visible(), "the code of a figure"
+    assert page.locator("div.cell.tag_solution pre").first.is_visible(), "one solution"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.close()
 

@@ -89,6 +89,15 @@ def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     assert mpl.rcParams == before
 
 
+def test_an_arrow_without_a_colour_is_seen_on_a_dark_page() -> None:
+    import matplotlib.pyplot as plt
+
+    with viz.style():
+        _, axis = plt.subplots()
+        drawn = axis.annotate("", (1, 1), (0, 0), arrowprops={"arrowstyle": "->"})
+    assert mpl.colors.to_hex(drawn.arrow_patch.get_edgecolor()) == viz.INK
+
+
 # The face.
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -476,6 +485,13 @@ def test_a_table_is_text_and_html() -> None:
     assert page.count('class="number"') == 3, "numbers and their head are set to the right"
     assert viz.COLOURS["sme"] in page
     assert page.count('scope="row"') == 2
+
+
+def test_a_power_of_ten_is_a_number_in_a_table() -> None:
+    shown = viz.table(["client", "slope"], [["0", "-1e-03"], ["1", "2.7e-05"]])
+    assert shown._repr_html_().count('class="number"') == 3
+    words = viz.table(["client", "seen"], [["0", "shape 3"], ["1", "e-mail"]])
+    assert 'class="number"' not in words._repr_html_()
 
 
 def test_a_table_says_what_does_not_fit() -> None:

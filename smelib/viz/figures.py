@@ -48,6 +48,7 @@ STYLE = {
         (
             *("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor"),
             *("xtick.color", "ytick.color", "legend.labelcolor", "grid.color"),
+            "patch.edgecolor",  # of arrows that name no colour
         ),
         INK,
     ),

@@ -11,7 +11,7 @@ from importlib.resources import files
 from smelib.errors import InputError
 from smelib.viz.figures import COLOURS
 
-UNITS = re.compile(r"\b(dB|ms|s|MB|GB|kB)\b")
+UNITS = re.compile(r"\b(dB|ms|s|MB|GB|kB)\b|(?<=\d)e[+-]\d+")  # and powers of ten, 2.7e-05
 
 
 @dataclass(frozen=True)
