@@ -37,8 +37,8 @@ def psnr(dataset: str, epochs: int, seed: int, preset: str, root: str) -> float:
 def table(done: dict) -> str:
     """The comparison as a Markdown table."""
     lines = [
-        "| cell | clients | paper's schedule, 1000 steps | fast, 200 steps | difference |",
-        "|---|---|---|---|---|",
+        "| PSNR in dB | clients | paper's schedule, 1000 steps | fast, 200 steps | difference |",
+        "|---|---:|---:|---:|---:|",
     ]
     for cell, (_, _, seeds) in CELLS.items():
         have = [s for s in seeds if f"{cell} {s} fast" in done and f"{cell} {s} paper" in done]
@@ -49,8 +49,8 @@ def table(done: dict) -> str:
             gap = fast - paper
             error = np.std(gap, ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else float("nan")
             lines.append(
-                f"| {cell} | {len(have)} | {paper.mean():.2f} dB | {fast.mean():.2f} dB | "
-                f"{gap.mean():+.2f} ± {error:.2f} dB |"
+                f"| {cell} | {len(have)} | {paper.mean():.2f} | {fast.mean():.2f} | "
+                f"{gap.mean():+.2f} ± {error:.2f} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -437,10 +437,10 @@ def speed_table(found: dict) -> str:
         if name not in ratios:
             return ""
         _, ratio, met = ratios[name]
-        return f"{ratio:.2f} ✓" if met else f"**{ratio:.2f} ✗**"
+        return f"{ratio:.2f}\N{NO-BREAK SPACE}✓" if met else f"**{ratio:.2f}\N{NO-BREAK SPACE}✗**"
 
     lines = ["| step | ms | ÷ floor, ≤ 1.5 | ÷ textbook, ≤ 0.7 | ÷ JAX, ≤ 0.5 |"]
-    lines += ["|---|---|---|---|---|"]
+    lines += ["|---|---:|---:|---:|---:|"]
     for step in steps:
         cells = [mark(f"{step} / {other}") for other in ("floor", "textbook", "jax")]
         case, method, *kind = step.split()
@@ -451,19 +451,19 @@ def speed_table(found: dict) -> str:
         "",
         "| SME ÷ IG | alpha at every step, ≤ 1.2 | alpha/4, ≤ 1.05 | alpha/4 compiled, ≤ 1.05 |",
     ]
-    lines += ["|---|---|---|---|"]
+    lines += ["|---|---:|---:|---:|"]
     for case in found["cases"]:
         names = ("sme / ig", "sme alpha/4 / ig", "sme alpha/4 / ig, compiled")
         lines.append(f"| {case} | " + " | ".join(mark(f"{case} {n}") for n in names) + " |")
     lines += ["", "Peak memory of IG and SME beyond what Python and torch take, in MB:", ""]
-    lines += ["| | IG | SME |", "|---|---|---|"]
+    lines += ["| | IG | SME |", "|---|---:|---:|"]
     for name, held in found["cases"].items():
         cells = [f"{m['mb'] - m['base_mb']:.0f}" for m in held["memory"].values()]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += ["", "Several attacks at once under `vmap`, milliseconds per attack and step, N = 10:"]
     counts = AT_ONCE["femnist"]
     lines += ["", "| | " + " | ".join(f"{r} at once" for r in counts) + " |"]
-    lines += ["|---" * (len(counts) + 1) + "|"]
+    lines += ["|---" + "|---:" * len(counts) + "|"]
     for name, row in found["batched"].items():
         cells = [f"{row[str(r)]:.1f}" if str(r) in row else "" for r in counts]
         dataset, method = name.split()
@@ -473,7 +473,7 @@ def speed_table(found: dict) -> str:
 
 def dlfa_table(found: dict) -> str:
     """Time and memory of a DLFA step, beyond what Python and torch take by themselves."""
-    lines = ["| | checkpointed | kept whole |", "|---|---|---|"]
+    lines = ["| | checkpointed | kept whole |", "|---|---:|---:|"]
     for name, row in found["dlfa"].items():
         cells = [
             f"{m['seconds']:.2f} s, {m['mb'] - m['base_mb']:.0f} MB" if m else "not tried"
@@ -500,7 +500,7 @@ def picture(found: dict, path: Path) -> None:
             axis.bar(
                 [x + 0.2 * i - 0.3 for x in range(4)], bars, 0.19, label=kind, color=shades[kind]
             )
-        axis.axhline(1, color="black", linewidth=1)
+        axis.axhline(1, color=smelib.viz.INK, linewidth=1)
         labels = [f"{m.upper()}, {c.replace('-', ' ')}" for c, m in cases]
         axis.set(xticks=range(4), xticklabels=labels, ylabel="time of a step / floor")
         axis.set_title("A compiled step is close to its arithmetic alone")
@@ -521,7 +521,8 @@ def throughput_picture(found: dict, path: Path) -> None:
                 at = [int(r) for r in row]
                 colour = smelib.viz.COLOURS[method]
                 axis.plot(at, row.values(), marker="o", color=colour, label=method.upper())
-            axis.set(xlabel="attacks at once", xticks=at, ylim=(0, None))
+            axis.set(xlabel="attacks at once", xticks=at)
+            axis.set_ylim(0, 1.05 * axis.get_ylim()[1])
             axis.set_title(f"{dataset}, N = 10", fontsize=10, fontweight="normal")
         title = "Several attacks at once: the small network gains, the large one does not"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")

@@ -25,6 +25,18 @@ WIDE = """() => [...document.querySelectorAll("div.math mjx-container")]
   .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
   .map((box) => `${box.closest("div.math").id || box.innerText.slice(0, 60)}: ` +
     `${box.scrollWidth} pixels in ${box.clientWidth}`)"""
+# A box that hides what is too long for it: an admonition cuts off the end of a long name.
+CUT = """() => [...document.querySelectorAll(".bd-article .admonition")]
+  .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.innerText.slice(0, 60))"""
+# Tables wider than a screen's page, and what room a phone's leave to the names of their rows.
+TABLES = """() => [".smelib-table > div", ".pst-scrollable-table-container"]
+  .flatMap((kind) => [...document.querySelectorAll(kind)])
+  .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.innerText.slice(0, 60))"""
+NAMES = """() => [...document.querySelectorAll(".smelib-table tbody th")]
+  .filter((name) => name.offsetParent)
+  .map((name) => [name.innerText, name.clientWidth])"""
 DISTORTED = """() => [...document.querySelectorAll(".bd-article img")]
   .filter((i) => i.clientHeight && i.naturalHeight)
   .map((i) => [i, i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight])
@@ -62,6 +74,32 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
         page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
         broad = page.evaluate(WIDE)
         assert not broad, f"{name} has equations that do not fit: {broad}"
+        cut = page.evaluate(CUT)
+        assert not cut, f"{name} cuts off {cut[0]!r}"
+        if width > 767:
+            sliding = page.evaluate(TABLES)
+            assert not sliding, f"{name} has a table that does not fit: {sliding[0]!r}"
+        else:
+            for row, wide in page.evaluate(NAMES):
+                assert wide > 100, f"{name} leaves {row!r} {wide} pixels, a word to a line"
+    page.close()
+
+
+# Grounds that are nearly white under a cell's output, or an image that asks for the page's.
+LIGHT = """() => ["div.output.text_html", "div.cell_output img", "img.on-both"]
+  .flatMap((kind) => [...document.querySelectorAll(kind)])
+  .filter((box) => getComputedStyle(box).backgroundColor !== "rgba(0, 0, 0, 0)")
+  .map((box) => box.outerHTML.slice(0, 80))"""
+
+
+def test_a_dark_page_has_no_light_ground_under_outputs(browser: object, address: str) -> None:  # noqa: F811
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="dark")
+    names = sorted(p.name for p in (HTML / "notebooks").glob("*.html"))
+    for name in [*(f"notebooks/{n}" for n in names), "book/performance.html"]:
+        page.goto(f"{address}/{name}")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        light = page.evaluate(LIGHT)
+        assert not light, f"{name} has a light ground under {light[0]}"
     page.close()
 
 

@@ -107,7 +107,7 @@ LEGEND = (
     "two means are within two standard errors of each other, the claim is that there is no "
     f"difference: it holds within ±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and "
     "*smaller* compare the effect with the paper's, by the rule for cells below; where none of "
-    "them stands, that is undecided. ◇ is the paper's effect, ● ours."
+    "them stands, that is undecided. ◇ is the paper's effect, ● ours."
 )
 
 
