@@ -248,13 +248,14 @@ def claims() -> dict[str, Claim]:
         Claim(
             "slow-lenet",
             "DLFA works on LeNet where the client learns more slowly",
-            (
+            tuple(
                 Effect(
-                    "DLFA, LeNet, learning rate 0.004 against 0.4",
-                    Side("architectures", "lenet_slow-E10-N10", "dlfa"),
-                    Side("architectures", "lenet_softmax-E10-N10", "dlfa"),
+                    f"DLFA, LeNet with {said}, learning rate 0.004 against 0.4",
+                    Side("architectures", f"{form}_slow-E10-N10", "dlfa"),
+                    Side("architectures", f"{form}-E10-N10", "dlfa"),
                     sign=1,
-                ),
+                )
+                for form, said in (("lenet", "one softmax"), ("lenet_softmax", "two"))
             ),
         ),
         Claim("rounds", "Training protects: PSNR falls with the rounds before", tuple(_rounds())),

@@ -154,7 +154,8 @@ def _rows() -> dict[str, dict[str, Row]]:
                 if n == 10 or not k.startswith("resnet8_")
             },
             # "DLFA works when the learning rate of LeNet is lower", says the appendix
-            "lenet_slow-E10-N10": Row(network="lenet", options=softmax),
+            "lenet_slow-E10-N10": Row(network="lenet"),
+            "lenet_softmax_slow-E10-N10": Row(network="lenet", options=softmax),
         },
         "large_n": {
             f"cifar100-E20-N{n}": Row("cifar100", epochs=20, samples=n) for n in (20, 100, 150, 200)
