@@ -27,6 +27,7 @@ from torch import Tensor
 
 from smelib import viz
 from smelib.types import InputError
+from smelib.viz.film import Axis
 from smelib.viz.live import WIDGET
 
 
@@ -254,6 +255,13 @@ def test_an_axis_may_be_logarithmic_or_have_names() -> None:
     )
     assert [frame["at"] for frame in named["frames"]] == [0, 500, 1000]
     assert [text for _, text in named["ticks"]] == ["all", "two", "one"]
+
+
+@pytest.mark.parametrize("values", [(0.5, 2, 8), (0.3, 0.1, 0.03), (1, 2, 8), (0.001, 0.1, 1)])
+def test_a_logarithmic_axis_has_three_ticks_or_more(values: tuple[float, ...]) -> None:
+    ticks = Axis(values, log=True).ticks([str(v) for v in values])
+    assert len(ticks) >= 3
+    assert all(0 <= place <= 1000 for place, _ in ticks)
 
 
 def test_numbers_that_are_none_leave_a_gap() -> None:

@@ -55,7 +55,7 @@ def notes(folder: Path) -> dict[str, dict[str, str]]:
         try:
             with safe_open(file, framework="pt") as opened:
                 known = opened.metadata() or {}
-            found[file.name] = {**known, "digest": digest(load_file(file))}
+            found[file.name] = {**dict(sorted(known.items())), "digest": digest(load_file(file))}
         except (SafetensorError, OSError) as error:
             found[file.name] = {"unreadable": str(error)}
     return found

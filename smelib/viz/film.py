@@ -177,14 +177,16 @@ class Axis:
         import matplotlib.ticker as ticker
 
         low, high = np.exp([self.low, self.high]) if self.log else (self.low, self.high)
-        locator = (
-            ticker.LogLocator(numticks=7)
-            if self.log
-            else ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
-        )
-        found = locator.tick_values(low, high)
         slack = 1e-6 * (high - low)
-        found = found[(found >= low - slack) & (found <= high + slack)]
+
+        def within(locator: ticker.Locator) -> np.ndarray:
+            found = locator.tick_values(low, high)
+            return found[(found >= low - slack) & (found <= high + slack)]
+
+        if not self.log:
+            found = within(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        elif len(found := within(ticker.LogLocator(numticks=7))) < 3:  # less than two decades
+            found = within(ticker.LogLocator(subs=(1, 2, 5), numticks=7))
         return [[place, _number(v)] for v, place in zip(found, self.of(found), strict=True)]
 
 
