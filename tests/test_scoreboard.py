@@ -582,3 +582,18 @@ def test_a_clone_around_the_working_folder_comes_first(
     assert published.folder() == tmp_path / "site" / "smelib" / "results"
     with pytest.raises(smelib.InputError, match="neither in a clone around here"):
         published.results("speed.json")
+
+
+@pytest.mark.parametrize("level", [18.6, 12.2])
+def test_a_guess_above_the_paper_s_level_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: float
+) -> None:
+    """What no attack is needed for stands beside SME, and 18 dB is no floor where it is above."""
+    measured(tmp_path, "sme", 30.0, 31.0)
+    board = boards.read(tmp_path)
+    guess = {"mean image": level, "best of 1000": 11.0, "l_sim": 0.1}
+    held = json.dumps({f"{ROW} {k}": guess for k in (0, 1)})
+    monkeypatch.setattr(page.published, "results", lambda name: held)
+    text = "\n".join(page._worth(board))
+    assert f"| {ROW} | {level} dB | 11.0 dB | 2 | 30.5 dB |" in text
+    assert ("no attack is needed for." in text) == (level > 18)
