@@ -29,14 +29,23 @@ WIDE = """() => [...document.querySelectorAll("div.math mjx-container")]
 CUT = """() => [...document.querySelectorAll(".bd-article .admonition")]
   .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.innerText.slice(0, 60))"""
-# Tables wider than a screen's page, and what room a phone's leave to the names of their rows.
+# Tables wider than a screen's page, what room a phone's leave to names of more than one line, and
+# cells whose longest word is wider than they are.
 TABLES = """() => [".smelib-table > div", ".pst-scrollable-table-container"]
   .flatMap((kind) => [...document.querySelectorAll(kind)])
   .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.innerText.slice(0, 60))"""
 NAMES = """() => [...document.querySelectorAll(".smelib-table tbody th")]
-  .filter((name) => name.offsetParent)
+  .filter((name) => name.offsetParent && name.lastChild)
+  .filter((name) => {
+    const text = document.createRange();
+    text.selectNodeContents(name.lastChild);
+    return text.getClientRects().length > 1;
+  })
   .map((name) => [name.innerText, name.clientWidth])"""
+TIGHT = """() => [...document.querySelectorAll(".smelib-table :is(th, td)")]
+  .filter((cell) => cell.offsetParent && cell.scrollWidth > cell.clientWidth + 1)
+  .map((cell) => cell.innerText)"""
 DISTORTED = """() => [...document.querySelectorAll(".bd-article img")]
   .filter((i) => i.clientHeight && i.naturalHeight)
   .map((i) => [i, i.clientWidth / i.clientHeight, i.naturalWidth / i.naturalHeight])
@@ -80,6 +89,8 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
             sliding = page.evaluate(TABLES)
             assert not sliding, f"{name} has a table that does not fit: {sliding[0]!r}"
         else:
+            tight = page.evaluate(TIGHT)
+            assert not tight, f"{name} has a column too narrow for {tight[0]!r}"
             for row, wide in page.evaluate(NAMES):
                 assert wide > 100, f"{name} leaves {row!r} {wide} pixels, a word to a line"
     page.close()
