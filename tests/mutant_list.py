@@ -1107,6 +1107,19 @@ MODULES = {
             ),
         ),
     ),
+    "provenance": Module(
+        "smelib/reproduce/provenance.py",
+        (BOARD,),
+        (
+            Mutant("max((2, 1), key=clients)", "max((1, 2), key=clients)", "old clients first"),
+            Mutant("max((2, 1), key=clients)", "2", "one new client hides ten of old"),
+            Mutant(
+                "for x in lines if is_current(x, digests)]",
+                "for x in lines if is_current(lines[0], digests)]",
+                "a client of another network is taken for this one's",
+            ),
+        ),
+    ),
     "cells": Module(
         "smelib/reproduce/cells.py",
         (BOARD,),
@@ -1127,7 +1140,6 @@ MODULES = {
                 "softmaxes",
                 "two readings of one number count",
             ),
-            Mutant("for draw in (2, 1):", "for draw in (1, 2):", "old clients before new ones"),
             Mutant(
                 'return row.dataset, row.samples, line["seed"], provenance.draw(line)',
                 'return row.dataset, row.samples, line["seed"], 0',
@@ -1225,8 +1237,8 @@ MODULES = {
                 "gradients are not compared",
             ),
             Mutant(
-                "if max(self._errors(found, wrong).values()) < CLOSE:",
-                "if min(self._errors(found, wrong).values()) < CLOSE:",
+                "if all(max(e.values()) < CLOSE for e in errors):",
+                "if all(min(e.values()) < CLOSE for e in errors):",
                 "a mistake is named for its value alone",
             ),
             Mutant(
