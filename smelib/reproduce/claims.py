@@ -250,12 +250,12 @@ def claims() -> dict[str, Claim]:
             "DLFA works on LeNet where the client learns more slowly",
             tuple(
                 Effect(
-                    f"DLFA, LeNet with {said}, learning rate 0.004 against 0.4",
+                    f"{said}, rate 0.004 against 0.4",
                     Side("architectures", f"{form}_slow-E10-N10", "dlfa"),
                     Side("architectures", f"{form}-E10-N10", "dlfa"),
                     sign=1,
                 )
-                for form, said in (("lenet", "one softmax"), ("lenet_softmax", "two"))
+                for form, said in (("lenet", "one softmax"), ("lenet_softmax", "two softmaxes"))
             ),
         ),
         Claim("rounds", "Training protects: PSNR falls with the rounds before", tuple(_rounds())),
