@@ -84,8 +84,8 @@ DLFA_SETTINGS = {
 def rebalanced(update: Update, protocol: Protocol) -> DLFASettings:
     """The authors' settings for FEMNIST with the matching term in units of the update: chapter 8.
 
-    Their factor is a number, so that the same prior weighs ten times as much on an update that is
-    ten times smaller.
+    Their factor is a number and the matching term a square: beside an update that is ten times
+    shorter, the same prior weighs a hundred times as much.
     """
     sent = P.scale(P.sub(update.before, update.after), 1 / protocol.lr)
     size = float(sum(w * sent[k].square().sum() for k, w in layer_weights(update.before).items()))
