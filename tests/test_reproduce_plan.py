@@ -160,16 +160,21 @@ def test_networks_are_federated_and_tested_on_held_out_images(tmp_path: Path) ->
     assert networks.path(tmp_path, 1).stat().st_mtime_ns == made, "made once"
 
 
-def test_clients_are_spread_over_three_federations(tmp_path: Path) -> None:
+def test_clients_are_spread_over_three_federations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = Counter(j.network for j in jobs("trained", rows=["R20-E20-N10"], methods=["sme"]))
     assert found == {(20, 0): 4, (20, 1): 3, (20, 2): 3}
     assert {j.network for j in jobs("low_rank", rows=["E10-B10-R20"])} == {(20, 0)}
     root = small_femnist(tmp_path / "data", writers=np.repeat(np.arange(6), 2))
+    drawn, build = [], models.cnn
+    monkeypatch.setattr(models, "cnn", lambda *a, seed: drawn.append(seed) or build(*a, seed=seed))
     for which in (0, 1):
         networks.make(tmp_path, root, rounds=(1,), which=which)
+    assert drawn == [0, 1], "each begins with weights of its own"
     made = networks.digests(networks.notes(tmp_path))
     assert set(made) == {"femnist-R1.safetensors", "femnist-R1-1.safetensors"}
-    assert len(set(made.values())) == 2, "each begins with weights of its own"
+    assert len(set(made.values())) == 2
 
 
 def test_recovered_labels_come_from_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
