@@ -1165,7 +1165,11 @@ MODULES = {
                 "the mean decides",
             ),
             Mutant("> 2 * self.paper.error", "> 0", "every difference of the paper's is a claim"),
-            Mutant("FAILS if -self.sign", "FAILS if self.sign", "a loss is undecided"),
+            Mutant("nothing or -self.sign", "nothing or self.sign", "a loss is undecided"),
+            Mutant("FAILS if nothing or", "FAILS if", "no effect is undecided for ever"),
+            Mutant(
+                'in ("", verdicts.DIFFERENT)', '!= ""', "an effect as small as the paper's fails"
+            ),
             Mutant(
                 "tuple(float(a - b) for a, b in values)",
                 "tuple(float(b - a) for a, b in values)",

@@ -83,15 +83,18 @@ class Evidence:
         """Whether the sign is as claimed; where no difference is claimed, whether there is one.
 
         The interval lies wholly on the claimed side of zero: it holds; on the other: it does not.
+        Nor does it where the interval has zero in it and leaves no room for an effect worth the
+        name, unless the paper's own is as small.
         """
         if not self.pairs:
             return "not run"
+        said = str(verdicts.verdict(self.ours, self.effect.scale.limit))
         if self.sign == 0:
-            said = str(verdicts.verdict(self.ours, self.effect.scale.limit))
             return {verdicts.EQUAL: HOLDS, verdicts.DIFFERENT: FAILS}.get(said, UNDECIDED)
         if self.sign * self.ours.value > self.ours.half:
             return HOLDS
-        return FAILS if -self.sign * self.ours.value > self.ours.half else UNDECIDED
+        nothing = said == verdicts.EQUAL and self.size in ("", verdicts.DIFFERENT)
+        return FAILS if nothing or -self.sign * self.ours.value > self.ours.half else UNDECIDED
 
     @property
     def size(self) -> str:

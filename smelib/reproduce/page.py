@@ -110,11 +110,13 @@ def _worth(board: Board) -> list[str]:
 LEGEND = (
     "Each line is a difference between two measurements **on the same clients**, with its 95 % "
     "t-interval over the pairs. A claim *holds* where the interval lies wholly on the side of zero "
-    "that the paper's numbers give, and *does not* where it lies on the other. Where the paper's "
-    "two means are within two standard errors of each other, the claim is that there is no "
-    f"difference: it holds within ±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and "
-    "*smaller* compare the effect with the paper's, by the rule for cells below; where none of "
-    "them stands, that is undecided. ◇ is the paper's effect, ● ours."
+    "that the paper's numbers give. It *does not* where the interval lies on the other side, or "
+    f"has zero in it and reaches no further than ±{verdicts.DECIBELS.band:g} dB while the paper's "
+    "effect, if it prints one, is clearly larger. Where the paper's two means are within two "
+    "standard errors of each other, the claim is that there is no difference: it holds within "
+    f"±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and *smaller* compare the effect with "
+    "the paper's, by the rule for cells below; where none of them stands, that is undecided. "
+    "◇ is the paper's effect, ● ours."
 )
 
 
