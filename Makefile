@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed
 export JUPYTER_PLATFORM_DIRS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
+.PHONY: help setup book read check test golden mutants lower-bounds notebooks lab lint rooms bench quality \
 	reproduce scoreboard repository publish-check assignments grade slides clean
 
 # The tests that open the rendered book, and those that need more than what a user of smelib installs.
@@ -39,7 +39,10 @@ setup: $(STAMP) ## create .venv with everything the book needs
 book: $(STAMP) ## render the book to _build/html
 	@echo "== rendering the book from the stored outputs"
 	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet
-	@echo "== done: open _build/html/index.html"
+	@echo "== done: open _build/html/index.html, or serve it with make read, so that its playgrounds run"
+
+read: book ## render the book and serve it on this machine: make read [PORT=8000]
+	@$(BIN)/python book/read.py $(PORT)
 
 check: $(STAMP) ## before each commit: lint and the quick unit tests (at most three minutes)
 	@echo "== lint"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from html import escape
@@ -162,3 +163,44 @@ def test_nbval_begins_with_the_notebook_that_takes_longest() -> None:
     assert sorted(names) == [f"notebooks/{p.name}" for p in NOTEBOOKS]
     took = [nbformat.read(ROOT / name, as_version=4).metadata.ran.seconds for name in names]
     assert took == sorted(took, reverse=True)
+
+
+def serve(folder: Path, port: str) -> subprocess.CompletedProcess:
+    """`book/read.py` of a copy of the book's folder; it must not get as far as serving."""
+    (folder / "book").mkdir()
+    script = folder / "book" / "read.py"
+    script.write_text((ROOT / "book" / "read.py").read_text())
+    return subprocess.run(
+        [sys.executable, script, port], capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("port", "rendered", "words"),
+    [
+        ("80x", True, "80x is no port"),
+        ("70000", True, "a number up to 65535"),
+        ("0", False, "make book renders it"),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence(
+    tmp_path: Path, port: str, rendered: bool, words: str
+) -> None:
+    if rendered:
+        (tmp_path / "_build" / "html").mkdir(parents=True)
+        (tmp_path / "_build" / "html" / "index.html").touch()
+    said = serve(tmp_path, port)
+    assert said.returncode == 2
+    assert words in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "_build" / "html").mkdir(parents=True)
+    (tmp_path / "_build" / "html" / "index.html").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = serve(tmp_path, str(taken.getsockname()[1]))
+    assert said.returncode == 2
+    assert "try another" in said.stderr

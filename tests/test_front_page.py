@@ -266,3 +266,16 @@ def test_the_modules_pass_their_own_tests() -> None:
         ["node", "--test", *files], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_page_opened_as_a_file_says_why_its_playground_is_asleep(
+    browser: object,  # noqa: F811
+    page: object,
+) -> None:
+    """Browsers run no modules from a file: the reader is told, and only there."""
+    assert page.locator(".asleep").count() == 0
+    opened = browser.new_page()
+    for name in ("book/index.html", "notebooks/02_dlg.html"):
+        opened.goto((HTML / name).as_uri())
+        assert "make read" in opened.locator(".asleep").first.inner_text()
+    opened.close()
