@@ -1,4 +1,4 @@
-"""Serve the rendered book on this machine, where its playgrounds run: python book/read.py [PORT]."""
+"""Serve the rendered book on this machine, where its playgrounds run: book/read.py [PORT]."""
 
 from __future__ import annotations
 
