@@ -191,10 +191,12 @@ def _low_rank() -> list[Effect]:
 
 
 def _rebalanced() -> list[Effect]:
-    cell = partial(Side, "main", "femnist-E10-N10")
+    cnn = partial(Side, "main", "femnist-E10-N10")
+    lenet = partial(Side, "architectures", "lenet_softmax-E10-N10")
     return [
-        Effect("over the authors' factor, FEMNIST, E = 10", cell(REBALANCED), cell("dlfa"), sign=1),
-        Effect("under SME, FEMNIST, E = 10", cell(REBALANCED), cell("sme"), sign=-1),
+        Effect("over the authors' factor, FEMNIST, E = 10", cnn(REBALANCED), cnn("dlfa"), sign=1),
+        Effect("over the authors' factor, LeNet, E = 10", lenet(REBALANCED), lenet("dlfa"), sign=1),
+        Effect("under SME, FEMNIST, E = 10", cnn(REBALANCED), cnn("sme"), sign=-1),
     ]
 
 

@@ -223,6 +223,7 @@ PLAN = tuple(
         ("main", "femnist-E10-N10", "dlfa", BOTH, 10),
         ("main", "femnist-E10-N10", "ig sme dlfa", " ".join(MIXED), 5),
         ("main", "femnist-E10-N10", REBALANCED, BOTH, 5),
+        ("architectures", "lenet_softmax-E10-N10", REBALANCED, "torch", 5),
         ("main", "femnist-E20-N10", "dlfa", BOTH, 5),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
@@ -312,7 +313,7 @@ def jobs(
     if table not in ROWS:
         raise nearest("table", table, list(ROWS))
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
-    every = (*METHODS, REBALANCED) if table == "main" else METHODS
+    every = (*METHODS, REBALANCED) if table in ("main", "architectures") else METHODS
     valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, every)
     open_to = ("main", "architectures", "low_rank")
     for kind, given, known in (
