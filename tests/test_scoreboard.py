@@ -258,6 +258,18 @@ def test_one_reading_counts_every_number_once(tmp_path: Path) -> None:
     assert {(c.verdict, c.counted) for c in ig} == {("undecided", False), ("not run", True)}
 
 
+def test_beside_a_psnr_stands_what_else_is_known_of_the_pictures(tmp_path: Path) -> None:
+    """Means over the runs that have it; earlier ones lack the share above 18 dB."""
+    measured(tmp_path, "sme", 30.0, ssim=0.75, above_18=0.6)
+    measured(tmp_path, "sme", 30.0, seed=1, ssim=0.25)
+    measured(tmp_path, "ig", 30.0, 31.0)
+    cell = the(cells.cells(tmp_path), "sme")
+    assert (cell.ssim, cell.above_18) == (0.5, 0.6)
+    shown = page.page(boards.read(tmp_path))
+    assert shown.count("SSIM 0.50, 60 % over 18 dB") == 1, "and not beside L_sim"
+    assert shown.count("<small>SSIM") == 1, "and not where no run has it"
+
+
 def effect(folder: Path, claim: str, label: str) -> Evidence:
     found = claims.weigh(cells.Shelf(folder))
     (one,) = (e for e in found if (e.claim, e.effect.label) == (claim, label))

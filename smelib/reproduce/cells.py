@@ -49,7 +49,8 @@ ORDER = (verdicts.DIFFERENT, verdicts.UNDECIDED, verdicts.EQUAL, "failed", "not 
 class Cell:
     """One number of the paper and what we have of it under one reading.
 
-    A reading is an initialisation and, for LeNet, whether it has a second softmax.
+    A reading is an initialisation and, for LeNet, whether it has a second softmax. `ssim` and
+    `above_18`, the share of images above 18 dB, are of the same runs, where these have them.
     """
 
     table: str
@@ -64,6 +65,8 @@ class Cell:
     failed: int = 0
     earlier: bool = False
     lines: tuple[int, ...] = ()
+    ssim: float | None = None
+    above_18: float | None = None
 
     @property
     def scale(self) -> Scale:
@@ -262,7 +265,14 @@ def _filled(shelf: Shelf, cell: Cell) -> Cell:
         failed=sum(len(lines) - len(run) for lines, run in zip(held, runs, strict=True)),
         earlier=is_earlier(x for lines in held for x in lines),
         lines=tuple(sorted(run[k]["line"] for k in values for run in runs)),
+        **{name: _mean(runs[0].values(), name) for name in ("ssim", "above_18")},
     )
+
+
+def _mean(lines: Iterable[dict], column: str) -> float | None:
+    """The mean of what else was measured of the pictures; none where no line has it."""
+    held = [float(x[column]) for x in lines if x[column]]
+    return float(np.mean(held)) if held else None
 
 
 def counts(found: Sequence[Cell]) -> dict[str, Counter]:

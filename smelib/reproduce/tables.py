@@ -188,6 +188,13 @@ def _source(cell: Cell, where: str | None, *, earlier: bool) -> str:
     return "; ".join(notes)
 
 
+def _seen(cell: Cell) -> str:
+    """Beside a PSNR, what else is known of the pictures."""
+    said = [] if cell.ssim is None else [f"SSIM {cell.ssim:.2f}"]
+    said += [] if cell.above_18 is None else [f"{cell.above_18:.0%} over 18 dB".replace("%", " %")]
+    return f"<br><small>{', '.join(said)}</small>" if said and cell.metric == "psnr" else ""
+
+
 def _line(cell: Cell, source: str) -> str:
     gap = cell.difference
     variant = ", softmax" if "softmax" in cell.source[1] else ""
@@ -195,7 +202,7 @@ def _line(cell: Cell, source: str) -> str:
     differs = "–"
     if gap is not None:
         differs = f"{text(float(gap.value), cell.scale, signed=True)} "
-        differs += f"<small>{between(gap, cell.scale)}</small>"
+        differs += f"<small>{between(gap, cell.scale)}</small>{_seen(cell)}"
     columns = (
         _badge(cell.verdict),
         cell.table,
