@@ -1,7 +1,8 @@
 """Does learning alpha pay? SME with alpha learned, fixed, and fixed where the true data would be.
 
     python benchmarks/fixed_alpha.py --data-root DIR [--clients 10] [--epochs 10 20 50]
-                                     [--preset fast] [--out results/fixed_alpha.json]
+                                     [--ways 0.5 best …] [--preset fast]
+                                     [--out results/fixed_alpha.json]
 
 FEMNIST, N = B = 10, the clients of the reproduction (`Row.first`). Every run has a line: PSNR, the
 mismatch `l_sim` of what was found, alpha at the end, and there the mismatch `truth` of the client's
@@ -27,7 +28,7 @@ from smelib.reproduce.plan import Row
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "fixed_alpha.json"
 PLACES = np.linspace(0, 1, 101)
-FIXED = ("0", "0.1", "0.3", "0.5", "0.7", "0.9", "best")
+WAYS = ("0", "0.1", "0.3", "0.5", "0.7", "0.9", "best", "learned")
 TV = 0.01
 
 
@@ -84,7 +85,7 @@ def work(args: argparse.Namespace) -> int:
     for k in range(args.clients):
         for epochs in args.epochs:
             seed = Row(epochs=epochs).first + k
-            keys = {n: f"{args.preset} | E{epochs} | {n} | {seed}" for n in (*FIXED, "learned")}
+            keys = {n: f"{args.preset} | E{epochs} | {n} | {seed}" for n in args.ways}
             missing = [n for n, key in keys.items() if key not in stored(args.out)]
             if missing:
                 lines = client_lines(epochs, seed, missing, args.preset, args.data_root)
@@ -115,6 +116,7 @@ def main() -> int:
     parser.add_argument("--data-root", required=True, help="folder with the data sets")
     parser.add_argument("--clients", type=int, default=10, help="so many per number of epochs (10)")
     parser.add_argument("--epochs", type=int, nargs="*", default=[10, 20, 50])
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS, help="of choosing alpha")
     parser.add_argument("--preset", choices=list(presets.PRESETS), default="fast")
     parser.add_argument("--out", type=Path, default=OUT)
     return in_sentences("fixed_alpha", lambda: work(parser.parse_args()))
