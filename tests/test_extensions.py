@@ -80,3 +80,11 @@ def test_the_page_of_the_command_line_has_every_command(extensions: None) -> Non
     for command in COMMANDS:
         assert f"```{{options}} {command}\n" in page
         assert len(command_line.actions(command)) >= 3
+
+
+def test_defaults_that_are_functions_have_names(extensions: None) -> None:
+    import markdown_docstrings
+
+    given = "(optimiser=<function adam>, finish=<function Recipe.<lambda>>, every=<factory>)"
+    shown, _ = markdown_docstrings.signature(None, "class", "Recipe", object, None, given, "")
+    assert shown == "(optimiser=adam, finish=..., every=...)"

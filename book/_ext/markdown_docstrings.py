@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][a-z]+\d\d\b[^]`]*\]")
 KEY = re.compile(r"\b([A-Z][a-z]+)(\d\d)\b")
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
-DEFAULT = re.compile(r"<function (\w+)>|<factory>")
+DEFAULT = re.compile(r"<function (\w+)>|<function [\w.]*<lambda>>|<factory>")
 
 
 def to_rst(text: str) -> str:
