@@ -44,7 +44,7 @@ def _title(assignment: Assignment, number: int) -> str:
 :::
 
 About {assignment.minutes} minutes; {assignment.worth} points by checks and {by_hand} by a person.
-Read first: chapters {chapters}."""
+Read first: {"chapters" if len(assignment.reads) > 1 else "chapter"} {chapters}."""
 
 
 def _worth(assignment: Assignment, source: str) -> str:

@@ -125,7 +125,7 @@ class Protocol:
 
 
 class Stop(str, Enum):
-    """Why an attack's loop ended."""
+    """Why an attack's loop ended: finished, stalled, interrupted or diverged."""
 
     FINISHED = "finished"
     STALLED = "stalled"

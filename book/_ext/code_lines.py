@@ -1,4 +1,8 @@
-"""Each line of code knows its indentation, so that a line that is wrapped goes on under itself."""
+"""Each line of code knows its indentation, so that a line that is wrapped goes on under itself.
+
+It may be wrapped behind an opening bracket and in front of a dot, and neither in front of its first
+word nor inside an option such as --out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,10 @@ from sphinx.application import Sphinx
 from sphinx.highlighting import PygmentsBridge
 
 TAG = re.compile(r"<[^>]+>")
+HEAD = re.compile(r'^((?:<span></span>)?)( +<span class="[^"]*">[^<\s]{1,20}</span>)')
+OPENED = re.compile(r'(<span class="p">[^<]*[(\[{]</span>)(?=.)')
+OPTION = re.compile(r"(?<=[ >])--[a-z][\w-]{1,20}")
+DOT = re.compile(r'(<span class="o">\.</span>)')
 
 
 class Lines(HtmlFormatter):
@@ -24,6 +32,9 @@ class Lines(HtmlFormatter):
         is_code, html = item
         text = TAG.sub("", html)
         spaces = len(text) - len(text.lstrip(" "))
+        html = HEAD.sub(r'\1<span class="code-head">\2</span>', html)
+        html = OPTION.sub(r'<span class="code-head">\g<0></span>', html)
+        html = DOT.sub(r"<wbr>\1", OPENED.sub(r"\1<wbr>", html))
         return is_code, f'<span class="code-line" style="--in:{spaces}">{html}</span>'
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 
 from sphinx.application import Sphinx
 
 BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][a-z]+\d\d\b[^]`]*\]")
 KEY = re.compile(r"\b([A-Z][a-z]+)(\d\d)\b")
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
-DEFAULT = re.compile(r"<function (\w+)>|<factory>")
+DEFAULT = re.compile(r"<function (\w+)>|<function [\w.]*<lambda>>|<factory>")
 
 
 def to_rst(text: str) -> str:
@@ -31,12 +32,22 @@ def docstring(app: Sphinx, what: str, name: str, obj: object, options: object, l
 def signature(
     app: Sphinx, what: str, name: str, obj: object, options: object, given: str | None, result: str
 ) -> tuple[str | None, str]:
-    """Make a dataclass's defaults readable: `adam` for `<function adam>`."""
+    """Make a dataclass's defaults readable: `adam` for `<function adam>`. Nobody calls an enum."""
+    if isinstance(obj, type) and issubclass(obj, Enum):
+        return "", result
     return given and DEFAULT.sub(lambda m: m[1] or "...", given), result
+
+
+def skipped(
+    app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out what Python itself says of a named tuple's fields: their numbers."""
+    return True if (getattr(obj, "__doc__", "") or "").startswith("Alias for field") else None
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
+    app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -103,7 +103,7 @@ class Constants:
 
     @property
     def c_gd(self) -> float:
-        """$C_{GD} = \\sqrt{T G^2(\\eta, \\beta) L^2 / (\\ell(w_0) - \\ell(w_T))}$.
+        """$C_{GD}^2 = \\frac{T G^2(\\eta, \\beta) L^2}{\\ell(w_0) - \\ell(w_T)}$.
 
         Infinite where the loss did not fall or $\\eta \\beta \\ge 2$, when it need not.
         """
