@@ -1,7 +1,7 @@
 """On a dark page a figure has lighter ink: a twin of its PNG, drawn when the page is written.
 
-A figure is stored once, on no ground of its own, in ink that is told from white and from dark. That
-ink is a compromise: grey words are 4:1 on a dark page, SME's blue less. The twin's ink is mixed with
+A figure is stored once, on no ground of its own, in ink that is told from white and from dark. On a
+dark page that is dim: words have a contrast of 4, SME's blue has less. The twin's ink is mixed with
 white; pictures in it, digits and photographs, stay as they are. `book.css` shows one of the two.
 """
 
@@ -60,12 +60,11 @@ def both(figure: str, name: str, size: tuple[int, int]) -> str:
 
     Its shape is said, so that the page does not move when it comes.
     """
-    figure = re.sub(r"<img ", r'<img width="{}" height="{}" loading="lazy" '.format(*size), figure)
+    width, height = size
+    figure = figure.replace("<img ", f'<img width="{width}" height="{height}" loading="lazy" ')
     if ' class="' not in figure:
-        figure = figure.replace("<img ", '<img class="" ', 1)
-    light, dark = (
-        figure.replace(' class="', f' class="on-{page} ', 1) for page in ("light", "dark")
-    )
+        figure = figure.replace("<img ", '<img class="" ')
+    light, dark = (figure.replace(' class="', f' class="on-{on} ', 1) for on in ("light", "dark"))
     return light + dark.replace(f"/{name}", f"/{beside(name)}")
 
 
