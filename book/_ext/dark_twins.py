@@ -27,7 +27,7 @@ SOURCE = re.compile(r'src="[^"]*?([^"/]+\.png)"')
 
 def pictures(pixels: np.ndarray) -> np.ndarray:
     """Where `[H, W, 4]` pixels show pictures: `[H, W]`, true on solid patches of many colours."""
-    core = minimum_filter(pixels[..., 3] == 255, SIDE, mode="constant")
+    core = minimum_filter(pixels[..., 3] == 255, SIDE)
     if not core.any():
         return core
     colours = np.ascontiguousarray(pixels).view(np.uint32)[..., 0]
