@@ -13,8 +13,8 @@ export JUPYTER_PLATFORM_DIRS = 1
 PAGE_TESTS := tests/test_accessible.py tests/test_frames.py tests/test_front_page.py tests/test_pages.py \
 	tests/test_playground.py tests/test_small_playgrounds.py
 BOOK_TESTS := $(PAGE_TESTS) tests/test_assignments.py tests/test_grading.py tests/test_book.py tests/test_chapters.py tests/test_colab.py \
-	tests/test_contest.py \
-	tests/test_dlfa_in_jax.py tests/test_extensions.py tests/test_places.py tests/test_publish_check.py tests/test_repository.py
+	tests/test_contest.py tests/test_dark_twins.py tests/test_dlfa_in_jax.py tests/test_extensions.py \
+	tests/test_places.py tests/test_publish_check.py tests/test_repository.py
 # Python 3.10 where there is one: the oldest that pyproject.toml allows.
 OLDEST_PYTHON ?= $(shell python3.10 -c 'print("python3.10")' 2>/dev/null || echo $(PYTHON))
 LOWER := _build/lower-bounds

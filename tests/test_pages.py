@@ -114,8 +114,60 @@ def test_a_dark_page_has_no_light_ground_under_outputs(browser: object, address:
     page.close()
 
 
+# Of each figure: the files that are seen and where they lead, whether they are described and keep
+# their places while they come, and whether the caption is seen.
+TWINS = """() => [...document.querySelectorAll(".bd-article figure:has(> .image-reference)")]
+  .map((box) => {
+    const seen = [...box.querySelectorAll("img")].filter((i) => i.getClientRects().length);
+    return { name: box.id, files: seen.map((i) => i.src),
+      links: seen.map((i) => i.closest("a").href), described: seen.every((i) => i.alt),
+      tall: seen.every((i) => i.clientHeight > 20), caption: box.innerText.length > 10 };
+  })"""
+WAYS = {  # of opening a page: the reader's system, scripts, the medium
+    "light": ("light", True, "screen"),
+    "dark": ("dark", True, "screen"),
+    "dark, printed": ("dark", True, "print"),
+    "dark, no scripts": ("dark", False, "screen"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_figure_is_seen_once_in_the_page_s_ink(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    way: str,
+) -> None:
+    system, scripts, medium = WAYS[way]
+    window = {"width": 1280, "height": 900}
+    reader = browser.new_context(color_scheme=system, java_script_enabled=scripts, viewport=window)
+    page, fetched, figures = reader.new_page(), [], 0
+    page.on("request", lambda r: fetched.append(r.url))
+    names = [f"notebooks/{p.name}" for p in sorted((HTML / "notebooks").glob("*.html"))]
+    for name in [*names, "book/performance.html"]:
+        page.goto(f"{address}/{name}")
+        page.emulate_media(media=medium)
+        for figure in page.evaluate(TWINS):
+            figures += 1
+            where = f"{name}: {figure}"
+            assert len(figure["files"]) == 1, where
+            (file,) = figure["files"]
+            assert file.endswith("-dark.png") == (way == "dark"), where
+            assert figure["links"] == [file], where
+            assert all(figure[what] for what in ("described", "tall", "caption")), where
+            assert (HTML / file.removeprefix(f"{address}/")).is_file(), where
+        page.emulate_media(media="screen")
+    assert figures > 80
+    if way == "light":
+        assert not any(url.endswith("-dark.png") for url in fetched), "hidden, and fetched"
+    if way == "dark":
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(18, 18, 18)", "tests/test_dark_twins.py takes another for granted"
+    reader.close()
+
+
 # Of each figure: how much of its own size is shown, whether it has to be slid, whether it says so.
 FIGURES = """() => [...document.querySelectorAll(".bd-article figure > .image-reference")]
+  .filter((box) => box.offsetParent)
   .map((box) => {
     const own = parseFloat(getComputedStyle(box).getPropertyValue("--own"));
     const hint = parseFloat(getComputedStyle(box, "::after").height);
