@@ -129,7 +129,9 @@ def test_a_cell_shows_its_earlier_version_until_as_many_clients_are_new(tmp_path
     assert "earlier version" in boards.summary(board)
     assert "2 cells are of an earlier version" in page.page(board)
     measured(tmp_path, "ig", 40.0)
-    assert "earlier version</td>" in page.page(boards.read(tmp_path)), "said of each, if not all"
+    assert "earlier version</small></td>" in page.page(boards.read(tmp_path)), (
+        "said of each, if not all"
+    )
     measured(tmp_path, "sme", 40.0)
     cell = the(boards.read(tmp_path).cells, "sme")
     assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "two clients tell more than one"

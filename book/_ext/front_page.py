@@ -14,7 +14,9 @@ from html import escape
 from pathlib import Path
 from statistics import mean
 
+import dark_twins
 import nbformat
+import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
 from PIL import Image, ImageChops
@@ -32,14 +34,19 @@ DESCRIPTION = (
 )
 
 
-def picture(path: Path) -> Image.Image | None:
+PAPER = {"light": (255, 255, 255), "dark": (18, 18, 18)}  # the ground of a card
+
+
+def picture(path: Path, on: str) -> Image.Image | None:
     """A chapter's picture: of the cell tagged `card`, or else its first, without its margins."""
     cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     cells.sort(key=lambda cell: "card" not in cell.metadata.get("tags", []))
     for output in (o for cell in cells for o in cell.outputs):
         if found := output.get("data", {}).get("image/png"):
             image = Image.open(io.BytesIO(base64.b64decode(found))).convert("RGBA")
-            ground = Image.new("RGBA", image.size, "white")
+            if on == "dark":
+                image = Image.fromarray(dark_twins.twin(np.asarray(image)))
+            ground = Image.new("RGBA", image.size, PAPER[on])
             image = Image.alpha_composite(ground, image).convert("RGB")
             return image.crop(ImageChops.difference(image, ground.convert("RGB")).getbbox())
     return None
@@ -56,10 +63,17 @@ class Cards(SphinxDirective):
             image = posixpath.relpath(f"{CARDS}/{path.stem}.png", here)
             number, question = repository.number(path), escape(repository.question(path))
             items.append(
-                f'<li><a href="{target}"><img src="{image}" alt="" loading="lazy" width="480" '
-                f'height="270"><span><b>{number}</b> {question}</span></a></li>'
+                f'<li><a href="{target}">{_both(image)}<span><b>{number}</b> {question}</span></a>'
+                "</li>"
             )
         return [nodes.raw("", f'<ol class="cards">{"".join(items)}</ol>', format="html")]
+
+
+def _both(image: str) -> str:
+    """A card's picture for light pages and for dark ones; the hidden one is not loaded."""
+    shape = 'alt="" loading="lazy" width="480" height="270"'
+    light = f'<img class="on-light" src="{image}" {shape}>'
+    return light + f'<img class="on-dark" src="{dark_twins.beside(image)}" {shape}>'
 
 
 class Table(SphinxDirective):
@@ -132,11 +146,13 @@ def pictures(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir) / CARDS
     folder.mkdir(parents=True, exist_ok=True)
     for path in repository.chapters(ROOT):
-        image = picture(path) or Image.new("RGB", (480, 270), "white")
-        image.thumbnail((440, 240))
-        card = Image.new("RGB", (480, 270), "white")
-        card.paste(image, ((480 - image.width) // 2, (270 - image.height) // 2))
-        card.quantize(64).save(folder / f"{path.stem}.png", optimize=True)
+        for on, ground in PAPER.items():
+            image = picture(path, on) or Image.new("RGB", (480, 270), ground)
+            image.thumbnail((440, 240))
+            card = Image.new("RGB", (480, 270), ground)
+            card.paste(image, ((480 - image.width) // 2, (270 - image.height) // 2))
+            name = f"{path.stem}.png" if on == "light" else dark_twins.beside(f"{path.stem}.png")
+            card.quantize(64).save(folder / name, optimize=True)
 
 
 def head(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:

@@ -7,8 +7,8 @@ from enum import Enum
 
 from sphinx.application import Sphinx
 
-BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][a-z]+\d\d\b[^]`]*\]")
-KEY = re.compile(r"\b([A-Z][a-z]+)(\d\d)\b")
+BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][A-Za-z]+\d\d\b[^]`]*\]")
+KEY = re.compile(r"\b([A-Z][A-Za-z]+)(\d\d)\b")
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
 DEFAULT = re.compile(r"<function (\w+)>|<function [\w.]*<lambda>>|<factory>")
 

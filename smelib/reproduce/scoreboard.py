@@ -70,9 +70,15 @@ def between(found: verdicts.Interval, scale: verdicts.Scale, *, signed: bool = T
 def tally(names: Iterable[str]) -> str:
     """Counts of a claim's verdicts in words, like `10 hold, 5 are undecided`."""
     count = Counter(names)
-    words = {"holds": "hold", "does not": "do not", "undecided": "are undecided"}
-    words["not run"] = "were not run"
-    return ", ".join(f"{count[name]} {said}" for name, said in words.items() if count[name])
+    words = {
+        "holds": ("holds", "hold"),
+        "does not": ("does not", "do not"),
+        "undecided": ("is undecided", "are undecided"),
+        "not run": ("was not run", "were not run"),
+    }
+    return ", ".join(
+        f"{count[name]} {said[count[name] > 1]}" for name, said in words.items() if count[name]
+    )
 
 
 def whom(board: Board) -> str:

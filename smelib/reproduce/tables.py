@@ -184,8 +184,8 @@ def _source(cell: Cell, where: str | None, *, earlier: bool) -> str:
         else:
             address = f"{REPOSITORY}/blob/main/{where}/{file}?plain=1#L{cell.lines[0]}"
             notes.append(f'<a href="{address}" {title}>{said}</a>')
-    notes += ["earlier version"] * (earlier and cell.earlier)
-    return "; ".join(notes)
+    notes += ["<small>earlier version</small>"] * (earlier and cell.earlier)
+    return "<br>".join(notes)
 
 
 def _seen(cell: Cell) -> str:
