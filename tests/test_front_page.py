@@ -225,7 +225,7 @@ def test_the_front_page_is_light_and_soon_ready(
     sizes = {k: v for k, v in sizes.items() if not k.startswith("data:")}
     total = sum(size for url, size in sizes.items() if "/mathjax/" not in url)
     with capsys.disabled():
-        print(f"\nready after {ready} ms; {total / 1e6:.2f} MB without MathJax, the largest:")
+        print(f"\nready after {ready} ms; {total / 1e6:.3f} MB without MathJax, the largest:")
         for url, size in sorted(sizes.items(), key=lambda pair: -pair[1])[:6]:
             print(f"  {size / 1000:6.0f} kB {url.removeprefix(address)}")
     assert ready < 2000
@@ -248,8 +248,9 @@ def test_the_cards_are_the_table_of_contents(page: object) -> None:
     page.locator(".cards li").last.scroll_into_view_if_needed()
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(300)
-    loaded = page.locator(".cards img").evaluate_all("all => all.map(i => i.naturalWidth)")
-    assert loaded == [480] * len(chapters)
+    wide = "all => all.map(i => i.naturalWidth)"
+    assert page.locator(".cards .on-light").evaluate_all(wide) == [480] * len(chapters)
+    assert page.locator(".cards .on-dark").evaluate_all(wide) == [0] * len(chapters), "not loaded"
 
 
 def test_those_who_link_here_get_a_sentence_and_a_picture(page: object) -> None:

@@ -152,7 +152,7 @@ def pictures(app: Sphinx, error: Exception | None) -> None:
             card = Image.new("RGB", (480, 270), ground)
             card.paste(image, ((480 - image.width) // 2, (270 - image.height) // 2))
             name = f"{path.stem}.png" if on == "light" else dark_twins.beside(f"{path.stem}.png")
-            card.quantize(64).save(folder / name, optimize=True)
+            card.quantize(24).save(folder / name, optimize=True)
 
 
 def head(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:

@@ -17,8 +17,8 @@ KEPT = re.compile(
     r"|<[^>]*>)",
     re.DOTALL,
 )
-SPACES = re.compile(r"(?<=\d) (?=(?:%|dB|±|×)(?!\w))|(?<=±) (?=\w)|(?<=[÷≤]) (?=\w)")
-EQUALS = re.compile(r"\b([A-Za-z]) = (?=\d)")
+SPACES = re.compile(r"(?<=\d) (?=(?:%|dB|±|×|MB|GB|ms|s)(?!\w))|(?<=±) (?=\w)|(?<=[÷≤]) (?=\w)")
+EQUALS = re.compile(r"\b([A-Za-zα-ω]) = (?=\d)")
 NAME = re.compile(r"\b(?=[\w-]{1,13}(?![\w-]))[A-Za-z]\w*(?:-[A-Z]?\d+)+")
 POSSESSIVE = re.compile(
     r'(<span class="math notranslate nohighlight">\\\((?:(?!</span>).)*</span>(?:’s|\'s)\b)',

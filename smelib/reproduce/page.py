@@ -85,10 +85,10 @@ def _worth(board: Board) -> list[str]:
     }  # fmt: skip
     lines = ["| | mean image | best of 1,000 | clients | SME |", "|---|---:|---:|---:|---:|"]
     means = {row: np.mean([v["mean image"] for v in values]) for row, values in held.items()}
-    above = [f"{row} {value:.1f} dB" for row, value in means.items() if value > 18]
+    above = [f"{row}, with {value:.1f} dB" for row, value in means.items() if value > 18]
     broken = (
         "The paper calls a picture below 18 dB visually broken. The mean image alone is above that "
-        f"in {', '.join(above)}: there 18 dB is a level that no attack is needed for."
+        f"in {', '.join(above)}; there 18 dB is a level that no attack is needed for."
     )
     for row, values in held.items():
         mean, best = (np.mean([v[k] for v in values]) for k in ("mean image", "best of 1000"))
