@@ -1165,11 +1165,11 @@ MODULES = {
                 "the mean decides",
             ),
             Mutant("> 2 * self.paper.error", "> 0", "every difference of the paper's is a claim"),
-            Mutant("nothing or -self.sign", "nothing or self.sign", "a loss is undecided"),
+            Mutant("against = -self.sign", "against = self.sign", "a loss is undecided"),
             Mutant("FAILS if nothing or", "FAILS if", "no effect is undecided for ever"),
-            Mutant(
-                'in ("", verdicts.DIFFERENT)', '!= ""', "an effect as small as the paper's fails"
-            ),
+            Mutant("abs(self.paper.value) / 2", "99", "half of the paper's effect is nothing"),
+            Mutant("small and abs", "True and abs", "nearly the paper's effect is nothing"),
+            Mutant(">= verdicts.LOOKS[-1]", "> verdicts.LOOKS[-1]", "ten clients are too few"),
             Mutant(
                 "tuple(float(a - b) for a, b in values)",
                 "tuple(float(b - a) for a, b in values)",

@@ -38,7 +38,8 @@ def test_the_plan_is_a_table_whose_largest_number_counts() -> None:
         assert dlfa == [10, 5, 3]
         assert cells["femnist-E10-N50", "dlfa", init] == 3
         assert cells["cifar100-E10-N10", "dlfa", init] == 3
-    assert cells["femnist-E20-N50", "ig", "torch"] == 5
+    assert cells["femnist-E20-N50", "ig", "torch"] == 10
+    assert cells["femnist-E20-N50", "sme", "torch"] == cells["femnist-E50-N50", "ig", "torch"] == 5
     assert cells["femnist-E20-N50", "ig", "lecun"] == cells["cifar100-E20-N50", "sme", "torch"] == 3
     assert (
         cells["cifar100-E20-N50", "ig", "lecun"] == cells["cifar100-E50-N50", "dlfa", "torch"] == 0
@@ -50,7 +51,8 @@ def test_the_plan_is_a_table_whose_largest_number_counts() -> None:
     assert other["vit-E20-N10", "ig", "torch"] == 3
     assert other["lenet_softmax-E50-N50", "ig", "torch"] == 2
     rounds = Counter((j.row, j.method) for j in jobs("trained"))
-    assert (rounds["R20-E20-N10", "sme"], rounds["R20-E10-N10", "dlfa"]) == (10, 5)
+    assert (rounds["R20-E20-N10", "sme"], rounds["R20-E10-N10", "dlfa"]) == (10, 10)
+    assert (rounds["R20-E20-N50", "sme"], rounds["R10-E10-N10", "dlfa"]) == (5, 5)
     assert (rounds["R5-E20-N50", "ig"], rounds["R5-E20-N50", "dlfa"]) == (3, 0)
     large = Counter((j.row, j.method) for j in jobs("large_n") if j.table == "large_n")
     assert large == {(f"cifar100-E20-N{n}", m): 3 for n in (20, 100, 200) for m in ("ig", "sme")}

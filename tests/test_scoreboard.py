@@ -26,7 +26,9 @@ from smelib.reproduce import (
     prices,
     provenance,
     published,
+    strips,
     tables,
+    verdicts,
 )
 from smelib.reproduce import scoreboard as boards
 from smelib.reproduce.cells import Cell
@@ -296,7 +298,8 @@ def test_a_claim_is_about_pairs_of_the_same_client(tmp_path: Path) -> None:
     [
         ((17.5, 27.4, 37.6), "does not", "different"),  # SME loses, though the paper's wins
         ((28.0, 38.1, 48.2), "holds", "different"),  # it wins by far more
-        ((19.9, 30.0, 40.1), "undecided", "undecided"),  # nothing is seen, and 2.5 dB are little
+        ((19.9, 30.0, 40.1), "does not", "undecided"),  # nothing is seen of the paper's 2.5
+        ((20.4, 31.0, 41.2), "undecided", "undecided"),  # there is room for more than half of it
         ((10.0, 32.5, 60.0), "undecided", "undecided"),
         ((22.5,), "undecided", "undecided"),
         ((), "not run", ""),
@@ -320,6 +323,18 @@ def test_a_claimed_effect_of_which_nothing_is_seen_does_not_hold(
     measured(tmp_path, "ig", 20.0, 30.0, 40.0, row="femnist-E50-N10")
     measured(tmp_path, "sme", *sme, row="femnist-E50-N10")
     assert effect(tmp_path, "sme-over-ig", "FEMNIST, E = 50, N = 10").verdict == verdict
+
+
+@pytest.mark.parametrize(("clients", "why"), [(9, "too few clients"), (10, "too close")])
+def test_an_undecided_effect_says_whether_clients_are_wanting(
+    tmp_path: Path, clients: int, why: str
+) -> None:
+    draw = np.random.default_rng(0).normal(0, 1, clients)
+    measured(tmp_path, "ig", *[30.0] * clients)
+    measured(tmp_path, "sme", *(30 + 4 * (draw - draw.mean())))
+    board = boards.read(tmp_path)
+    assert f"undecided, {why}" in boards.summary(board)
+    assert f"{why}</small>" in page.page(board)
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(12.1, "does not"), (12.9, "holds")])
@@ -373,6 +388,19 @@ def test_the_fall_with_training_is_paired_over_clients(tmp_path: Path) -> None:
     one = effect(tmp_path, "rounds", "SME after 5 rounds, E = 10, N = 10")
     assert one.pairs == pytest.approx((-5.0, -5.1))
     assert one.verdict == "holds"
+
+
+def test_an_effect_near_zero_is_drawn_with_its_whole_interval() -> None:
+    near, far = verdicts.Interval(0.1, 3.0), verdicts.Interval(9.0, 1.0)
+    axis = strips.Axis.around([(near, None), (far, None)])
+    assert axis.low < near.low, "its left end"
+    assert axis.high > far.high
+
+
+def test_an_interval_beyond_twice_the_outermost_dot_is_cut() -> None:
+    axis = strips.Axis.around([(verdicts.Interval(4.0, 500.0), None)])
+    assert -10 < axis.low < -8
+    assert 8 < axis.high < 10
 
 
 def test_every_effect_names_cells_of_the_plan() -> None:

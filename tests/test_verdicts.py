@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from smelib.reproduce import verdicts
+from smelib.reproduce import claims, verdicts
 from smelib.reproduce.verdicts import DECIBELS, DIFFERENT, EQUAL, FACTORS, UNDECIDED, Mean
 
 DRAWS = 10_000
@@ -134,6 +134,29 @@ def test_paired_intervals_cover_the_truth(n: int) -> None:
     sme, ig = luck + draw.normal(3, 0.7, (DRAWS, n)), luck + draw.normal(0, 0.7, (DRAWS, n))
     found = verdicts.mean(sme - ig).interval
     assert ((found.low <= 3) & (found.high >= 3)).mean() == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+@pytest.mark.parametrize("spread", [0.3, 1.5])
+def test_a_true_effect_is_seldom_said_not_to_hold(n: int, spread: float) -> None:
+    """The paper's effect is true, and small: that nothing is seen of it is said in 2.5 %."""
+    draw, truth = np.random.default_rng(n), 1.6
+    pairs = draw.normal(truth, spread, (2000, n))
+    printed = draw.normal(truth, 0.3, 2000)
+    effect = claims.claims()["sme-over-ig"].effects[0]
+    said = [
+        claims.Evidence("", effect, Mean(p, 0.3, 99), tuple(mine), n).verdict
+        for p, mine in zip(printed, pairs, strict=True)
+    ]
+    assert said.count(claims.FAILS) <= 2000 * 0.03
+
+
+def test_clients_added_while_undecided_err_as_often_as_the_page_says() -> None:
+    """Whoever looks again until there is a verdict finds one more often than in 5 %."""
+    pairs = np.random.default_rng(0).normal(0, 3, (DRAWS, max(verdicts.LOOKS)))
+    seen = [verdicts.mean(pairs[:, :n]).interval for n in verdicts.LOOKS]
+    called = np.any([(x.low > 0) | (x.high < 0) for x in seen], axis=0)
+    assert called.mean() == pytest.approx(verdicts.LOOKED, abs=0.01)
 
 
 @pytest.mark.parametrize("n", CLIENTS)

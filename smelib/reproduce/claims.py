@@ -83,8 +83,7 @@ class Evidence:
         """Whether the sign is as claimed; where no difference is claimed, whether there is one.
 
         The interval lies wholly on the claimed side of zero: it holds; on the other: it does not.
-        Nor does it where the interval has zero in it and leaves no room for an effect worth the
-        name, unless the paper's own is as small.
+        Nor does it where the interval has zero in it and next to nothing of what is claimed.
         """
         if not self.pairs:
             return "not run"
@@ -93,8 +92,23 @@ class Evidence:
             return {verdicts.EQUAL: HOLDS, verdicts.DIFFERENT: FAILS}.get(said, UNDECIDED)
         if self.sign * self.ours.value > self.ours.half:
             return HOLDS
-        nothing = said == verdicts.EQUAL and self.size in ("", verdicts.DIFFERENT)
-        return FAILS if nothing or -self.sign * self.ours.value > self.ours.half else UNDECIDED
+        against = -self.sign * self.ours.value > self.ours.half
+        nothing = said == verdicts.EQUAL and self._next_to_nothing
+        return FAILS if nothing or against else UNDECIDED
+
+    @property
+    def _next_to_nothing(self) -> bool:
+        """Whether less than half of the paper's effect has room, and that effect is excluded."""
+        if self.paper is None:
+            return True
+        gap, most = verdicts.mean(self.pairs) - self.paper, self.sign * self.ours.value
+        small = most + self.ours.half < abs(self.paper.value) / 2
+        return bool(small and abs(gap.value) > gap.half)
+
+    @property
+    def close(self) -> bool:
+        """Whether it is undecided though there are as many clients as were ever added."""
+        return self.verdict == UNDECIDED and len(self.pairs) >= verdicts.LOOKS[-1]
 
     @property
     def size(self) -> str:

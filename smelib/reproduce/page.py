@@ -110,13 +110,22 @@ def _worth(board: Board) -> list[str]:
 LEGEND = (
     "Each line is a difference between two measurements **on the same clients**, with its 95 % "
     "t-interval over the pairs. A claim *holds* where the interval lies wholly on the side of zero "
-    "that the paper's numbers give. It *does not* where the interval lies on the other side, or "
-    f"has zero in it and reaches no further than ±{verdicts.DECIBELS.band:g} dB while the paper's "
-    "effect, if it prints one, is clearly larger. Where the paper's two means are within two "
+    "that the paper's numbers give. ◇ is the paper's effect, ● ours."
+)
+READING = (
+    "A claim *does not* hold where the interval lies on the other side. Nor does it where the "
+    f"interval has zero in it, reaches no further than ±{verdicts.DECIBELS.band:g} dB, and has "
+    "room for less than half of the paper's effect, if it prints one. Where the "
+    "paper's two means are within two "
     "standard errors of each other, the claim is that there is no difference: it holds within "
-    f"±{verdicts.DECIBELS.band:g} dB. *As large*, *larger* and *smaller* compare the effect with "
-    "the paper's, by the rule for cells below; where none of them stands, that is undecided. "
-    "◇ is the paper's effect, ● ours."
+    f"±{verdicts.DECIBELS.band:g} dB. Everything else is *undecided*, for want of clients or, "
+    f"with {verdicts.LOOKS[-1]} of them and more, because the effect lies too close to where one "
+    "verdict ends and another begins.",
+    "*As large*, *larger* and *smaller* compare the effect with the paper's, by the rule for cells "
+    "below; where none of them stands beside a verdict, that is undecided.",
+    "Where an effect was undecided, clients were added. Looked at with three, with five and with "
+    f"ten, an effect that is truly zero is called one in {100 * verdicts.LOOKED:.0f} % of draws, "
+    "not in 5 %: read an interval that just leaves zero out with that in mind.",
 )
 
 
@@ -135,6 +144,7 @@ def page(board: Board) -> str:
         tables.raw(f"<style>\n{(HERE / 'scoreboard.css').read_text('utf-8')}</style>"),
         ["## The claims"],
         [LEGEND],
+        [":::{dropdown} How a line is read", "\n\n".join(READING), ":::"],
         tables.claim_table(board),
         ["## The paper's PSNR, cell by cell"],
         tables.forest(board),

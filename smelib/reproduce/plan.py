@@ -229,6 +229,7 @@ PLAN = tuple(
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
         ("main", "cifar100-E10-N10", "dlfa", BOTH, 3),
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
+        ("trained", "R20-E10-N10", "dlfa", "torch", 10),  # where the paper has DLFA level
         ("architectures", "mlp-E10-N10 lenet*-E10-N10", "sme dlfa", BOTH, 5),
         ("architectures", "resnet8-E10-N10 vit-E10-N10", "sme dlfa", BOTH, 2),
         # ResNet8, whose IG cells are furthest off: three kinds of batch norm
@@ -239,6 +240,9 @@ PLAN = tuple(
         # after training, other networks, more images
         ("trained", "R*-N10", "ig sme retrace", "torch", 10),
         ("trained", "R*-N50", "ig sme retrace", "torch", 3),
+        ("trained", "R20-*-N50", "ig sme retrace", "torch", 5),
+        ("trained", "R20-*-N50", "ig", "torch", 10),  # a fall too small for five to decide
+        ("main", "femnist-E10-N50 femnist-E20-N50", "ig", "torch", 10),
         ("architectures", "mlp-*-N10 lenet*-N10", "ig sme retrace", "torch", 5),
         ("architectures", "vit-*-N10", "ig sme retrace", "torch", 3),
         ("architectures", "*-N50", "ig sme retrace", "torch", 2),

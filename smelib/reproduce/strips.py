@@ -22,27 +22,25 @@ class Axis:
     high: float
 
     @classmethod
-    def around(cls, reaches: Sequence[tuple[float, float]]) -> Axis:
-        """An axis on which zero and all of these have room; very wide intervals are cut."""
-        points = [p for r in reaches for p in r] + [0.0]
-        low, high = min(points), max(points)
-        room = 0.06 * (high - low or 1.0)
-        return cls(low - room, high + room)
+    def around(cls, effects: Sequence[tuple[Interval, Mean | None]]) -> Axis:
+        """An axis on which zero, all dots and their intervals have room.
+
+        An interval that goes beyond twice the outermost dot of them all is cut there.
+        """
+        dots = [float(ours.value) for ours, _ in effects]
+        dots += [float(paper.value) for _, paper in effects if paper is not None]
+        bounded = [ours for ours, _ in effects if np.isfinite(ours.half)]
+        widest = max((float(ours.half) for ours in bounded), default=1.0)
+        most = 2 * max(map(abs, dots), default=0.0) or widest
+        ends = [float(end) for x in bounded for end in (x.low, x.high)]
+        points = [0.0, *dots, *np.clip(ends, -most, most).tolist()]
+        room = 0.06 * (max(points) - min(points) or 1.0)
+        return cls(min(points) - room, max(points) + room)
 
     def at(self, value: float) -> str:
         """Where a value lies, in per cent of the width; what lies outside stands at the end."""
         share = (value - self.low) / (self.high - self.low)
         return f"{100 * min(max(share, 0.0), 1.0):.1f}%"
-
-
-def reach(ours: Interval, paper: Mean | None) -> tuple[float, float]:
-    """How far an effect's dots and its interval reach; of a very wide interval, twice the dots."""
-    dots = [float(ours.value)] + ([] if paper is None else [float(paper.value)])
-    if not np.isfinite(ours.half):
-        return min(dots), max(dots)
-    most = 2 * max(map(abs, dots)) or float(ours.half)
-    low, high = max(float(ours.low), -most), min(float(ours.high), most)
-    return min([low, *dots]), max([high, *dots])
 
 
 def _strip(inside: str, verdict: str, words: str) -> str:

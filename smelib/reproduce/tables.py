@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -33,7 +34,8 @@ def raw(*lines: str) -> list[str]:
 def count_table(board: Board) -> list[str]:
     """The verdicts by table and quantity, and the numbers to be expected."""
     by = counts(board.cells)
-    rows = [*by.items(), ("<strong>all</strong>", sum(by.values(), Counter()))]
+    rows = [(_set(name), count) for name, count in by.items()]
+    rows.append(("<strong>all</strong>", sum(by.values(), Counter())))
     texts = [(name, {v: str(count[v]) for v in COLUMNS}) for name, count in rows]
     for words, edge in (("lay at the edge", True), ("were the paper's", False)):
         equal, different = by_chance(board.cells, at_the_edge=edge)
@@ -42,10 +44,9 @@ def count_table(board: Board) -> list[str]:
     head = "".join(f'<th scope="col">{h}</th>' for h in ("cells", *COLUMNS))
     lines = []
     for name, said in texts:
-        label = name.replace("L_sim", "L<sub>sim</sub>")
         columns = [(v, said[v]) for v in COLUMNS if v in said]
         blank = "<td></td>" * (len(COLUMNS) - len(columns))
-        lines.append("<tr>" + _cells("td", ("cell", label), *columns) + f"{blank}</tr>")
+        lines.append("<tr>" + _cells("td", ("cell", name), *columns) + f"{blank}</tr>")
     table = f"<table><thead><tr>{head}</tr></thead><tbody>"
     return raw(f'<div class="scores counts">{table}', *lines, "</tbody></table></div>")
 
@@ -55,12 +56,20 @@ def _cells(kind: str, *pairs: tuple[str, str]) -> str:
     return "".join(f'<{kind} data-is="{label}">{value}</{kind}>' for label, value in pairs)
 
 
+def _set(words: str) -> str:
+    """Words as HTML, with their symbols set as in the text."""
+    found = escape(words).replace("L_sim", "<i>L</i><sub>sim</sub>")
+    return re.sub(r"\bw0\b", "<i>w</i><sub>0</sub>", found)
+
+
 def _badge(word: str) -> str:
     return f'<span class="verdict {word.replace(" ", "-")}">{word}</span>'
 
 
 def _size(e: Evidence) -> str:
-    """How large an effect is beside the paper's; nothing where that is undecided."""
+    """How large an effect is beside the paper's, or why it is undecided; else nothing."""
+    if e.verdict == "undecided":
+        return "too close" if e.close else "too few clients"
     if e.size != verdicts.DIFFERENT:
         return "as large" if e.size == verdicts.EQUAL else ""
     paper = float(e.paper.value)
@@ -70,10 +79,10 @@ def _size(e: Evidence) -> str:
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
     """A claim: its words and its count, then a line for each effect that was measured."""
     said = tally(e.verdict for e in mine if e.pairs)
-    head = f'<tr class="claim"><th colspan="7" scope="rowgroup">{escape(words)}'
+    head = f'<tr class="claim"><th colspan="7" scope="rowgroup">{_set(words)}'
     head += f'<span class="count">{said or "not run"}</span></th></tr>'
     shown = [e for e in mine if e.pairs]
-    axis = strips.Axis.around([strips.reach(e.ours, e.paper) for e in shown])
+    axis = strips.Axis.around([(e.ours, e.paper) for e in shown])
     lines = [head]
     for e in shown:
         scale = e.effect.scale
@@ -82,7 +91,7 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
         label = escape(e.effect.label)
         if e.effect.init != "torch":
             label += f" <small>{WEIGHTS[e.effect.init]} weights</small>"
-        same = f'<small class="size">{_size(e)}</small>' if e.verdict != "undecided" else ""
+        same = f'<small class="size">{_size(e)}</small>'
         picture = strips.effect(axis, e.ours, e.paper, e.verdict)
         lines.append(
             "<tr>"
@@ -208,7 +217,7 @@ def _line(cell: Cell, source: str) -> str:
         cell.table,
         cell.row,
         NAMES[cell.method],
-        QUANTITY[cell.metric].replace("L_sim", "L<sub>sim</sub>"),
+        _set(QUANTITY[cell.metric]),
         WEIGHTS[cell.init] + variant,
         _number(cell, cell.paper),
         _number(cell, cell.ours if cell.values else None),
