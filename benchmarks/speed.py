@@ -506,7 +506,7 @@ def picture(found: dict, path: Path) -> None:
         axis.set_title("A compiled step is close to its arithmetic alone")
         axis.legend(ncols=4, loc="upper left", fontsize=9)
         axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
-        figure.savefig(path)
+    figure.savefig(path)
 
 
 def throughput_picture(found: dict, path: Path) -> None:
@@ -528,7 +528,7 @@ def throughput_picture(found: dict, path: Path) -> None:
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         axes[0].set_ylabel("ms per attack and step")
         axes[0].legend(loc="lower left")
-        figure.savefig(path)
+    figure.savefig(path)
 
 
 def verdicts(found: dict) -> list[tuple]:

@@ -90,6 +90,28 @@ def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     assert mpl.rcParams == before
 
 
+def test_no_grid_line_runs_behind_a_legend() -> None:
+    import matplotlib.pyplot as plt
+
+    def drawn() -> np.ndarray:
+        figure.canvas.draw()
+        return np.array(figure.canvas.buffer_rgba())[..., 3]
+
+    with viz.style():
+        figure, axis = plt.subplots()
+        axis.plot([0, 1], [0, 1], label="rises")
+        legend = axis.legend(loc="center left")
+    with_legend = drawn()
+    box = legend.get_window_extent()
+    rows, columns = (slice(int(a) + 2, int(b) - 2) for a, b in (box.intervaly, box.intervalx))
+    legend.set_visible(False)
+    behind = drawn()[::-1][rows, columns]
+    assert with_legend[::-1][rows, columns].any()  # its words
+    assert not behind.any()
+    assert drawn()[:, columns].any()  # elsewhere the grid is there
+    plt.close(figure)
+
+
 def test_an_arrow_without_a_colour_is_seen_on_a_dark_page() -> None:
     import matplotlib.pyplot as plt
 
@@ -259,7 +281,7 @@ def test_an_axis_may_be_logarithmic_or_have_names() -> None:
 
 @pytest.mark.parametrize("values", [(0.5, 2, 8), (0.3, 0.1, 0.03), (1, 2, 8), (0.001, 0.1, 1)])
 def test_a_logarithmic_axis_has_three_ticks_or_more(values: tuple[float, ...]) -> None:
-    ticks = Axis(values, log=True).ticks([str(v) for v in values])
+    ticks = Axis(values, log=True).ticks(values)
     assert len(ticks) >= 3
     assert all(0 <= place <= 1000 for place, _ in ticks)
 
@@ -515,6 +537,46 @@ def test_a_film_from_large_to_small_shows_each_frame_s_own_numbers() -> None:
     assert strip.film["panels"][0]["curves"][0]["texts"] == ["3", "2", "1"]
 
 
+@pytest.mark.parametrize(
+    "values", [[1.0, 0.1, 0.01], [8, 4, 2, 1], [0.5, 2, 8, 32], range(9, 0, -1)]
+)
+@pytest.mark.parametrize("log", [False, True])
+def test_the_axis_of_the_curves_runs_as_the_slider_does(values: list[float], log: bool) -> None:
+    heights = [float(k) for k in range(len(values))]
+    images = pictures(len(values), 1, 1, 4, 4)
+    film = viz.filmstrip("share", values, images, {"dB": {"SME": heights}}, log=log).film
+    (curve,) = film["panels"][0]["curves"]
+    at = [frame["at"] for frame in film["frames"]]
+    assert at == sorted(at)
+    assert (at[0], at[-1]) == (0, 1000)
+    assert [x for x, _ in curve["line"]] == at
+    assert curve["texts"] == [f"{k}" for k in range(len(values))]
+    assert [place for place, _ in film["ticks"]] == sorted(place for place, _ in film["ticks"])
+    falls = values[0] > values[-1]
+    written = [float(text) for _, text in film["ticks"]]
+    assert written == sorted(written, reverse=falls)
+
+    axis = mpl.figure.Figure().subplots()
+    viz.film._draw(axis, "dB", {"SME": heights}, values, Axis(values, log=log))
+    assert list(axis.lines[0].get_xdata()) == at, "so does the contact sheet's"
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4, 5, 7, 10], range(13)])
+def test_an_axis_of_whole_numbers_has_whole_ticks(values: list[int]) -> None:
+    texts = [text for _, text in Axis(values, log=False).ticks(values)]
+    assert len(texts) >= 3
+    assert all(text.isdigit() for text in texts)
+    if len(values) == 4:
+        assert texts == [f"{v}" for v in values], "where there are few, the frames' own"
+
+
+def test_many_names_stand_at_their_frames() -> None:
+    names = [f"n{k}" for k in range(11)]
+    places = Axis(names, log=False)
+    at = dict(zip(names, places.of(names), strict=True))
+    assert all(at[text] == place for place, text in places.ticks(names))
+
+
 def test_a_contact_sheet_spaces_its_curves_as_the_film_does() -> None:
     images, values = torch.rand(3, 2, 1, 4, 4), [0.01, 0.1, 1.0]
     even, by_ratio = (
@@ -527,5 +589,6 @@ def test_a_contact_sheet_spaces_its_curves_as_the_film_does() -> None:
 def test_named_values_stand_below_a_contact_sheet_s_curves() -> None:
     figure = mpl.figure.Figure()
     axis = figure.subplots()
-    viz.film._draw(axis, "dB", {"IG": [3.0, 2.0, 1.0]}, ["0", "0.01", "1"], "λ")
+    names = ["0", "0.01", "1"]
+    viz.film._draw(axis, "dB", {"IG": [3.0, 2.0, 1.0]}, names, Axis(names, log=False))
     assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "0.01", "1"]

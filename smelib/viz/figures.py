@@ -38,7 +38,7 @@ INK = "#767676"  # of axes and words: told from a white and from a dark page ali
 FACE = "Smelib Serif"  # Source Serif, the face of the pages, cut to what figures need
 STYLE = {
     "font.family": [FACE, "DejaVu Sans"],  # a sign that ours lacks is matplotlib's own
-    "mathtext.fontset": "stix",
+    "mathtext.fontset": "dejavuserif",  # stix is thin beside our face, and dim on a dark page
     "figure.dpi": 100,
     "savefig.dpi": 100,
     "figure.facecolor": "none",
@@ -76,8 +76,35 @@ def style() -> Iterator[None]:
 
     _sharp()
     _know_face()
+    before = plt.get_fignums()
     with plt.rc_context(STYLE):
         yield
+        for number in plt.get_fignums():
+            if number not in before:
+                _clear_behind_legends(plt.figure(number))
+
+
+def _clear_behind_legends(figure: Figure) -> None:
+    """Cut grid and level lines where a legend stands: it has no ground that would hide them.
+
+    A ground would have to be white on a light page and dark on a dark one.
+    """
+    from matplotlib.contour import ContourSet
+    from matplotlib.path import Path as Outline
+
+    flat = [axes for axes in figure.axes if axes.get_legend() and axes.name != "3d"]
+    if flat:
+        figure.draw_without_rendering()  # only then does a legend have its place
+    for axes in flat:
+        box = axes.get_legend().get_window_extent().transformed(axes.transAxes.inverted())
+        if not box.overlaps(axes.patch.get_path().get_extents()):
+            continue
+        corners = [(box.x0, box.y0), (box.x0, box.y1), (box.x1, box.y1), (box.x1, box.y0)]
+        hole = Outline([*corners, corners[0]], closed=True)  # clockwise: cut out of the whole
+        around = Outline.make_compound_path(Outline.unit_rectangle(), hole)
+        lines = [*axes.get_xgridlines(), *axes.get_ygridlines()]
+        for line in lines + [c for c in axes.collections if isinstance(c, ContourSet)]:
+            line.set_clip_path(around, axes.transAxes)
 
 
 def _sharp() -> None:

@@ -28,6 +28,7 @@ LARGEST = 600_000  # bytes of one figure's HTML
 QUALITIES = (None, 95, 90, 85, 80, 70, 60, 50, 40, 30)  # of the sheet: lossless first
 SPREAD = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 POINTS = 400  # of a curve: more than a screen can show
+APART = 120  # thousandths of the axis between two ticks that a phone can hold
 
 Curve = Sequence[float] | Tensor | tuple[Sequence[float], Sequence[float]]
 
@@ -97,7 +98,8 @@ def filmstrip(
     rows by name. `curves` has panels by the name of their unit, and in each curves by name: K
     numbers, or a pair of positions on the axis and heights. `originals` are `[N, C, H, W]`; the
     pictures are paired with them, by the last frame's pairing or, without `follow`, each frame by
-    its own. It opens at frame `start`. `log` spaces the values by their ratios.
+    its own. It opens at frame `start`. `log` spaces the values by their ratios. The axis of the
+    curves runs as the slider does, from the first value to the last, be it the larger one.
     The pictures are lossless unless the figure would have more than `largest` bytes.
     """
     rows = dict(images) if isinstance(images, Mapping) else {"server": images}
@@ -117,7 +119,7 @@ def filmstrip(
         "originals": originals is not None,
         "count": next(iter(rows.values())).shape[1],
         "size": list(next(iter(rows.values())).shape[-2:])[::-1],
-        "ticks": places.ticks(labels),
+        "ticks": places.ticks(values),
         "panels": panels,
         "frames": [
             {"at": places.of(values)[i], "label": labels[i], "say": _spoken(panels, i)}
@@ -126,7 +128,7 @@ def filmstrip(
     }
     film["alt"] = _alt(film)
     tiles = torch.cat([*rows.values(), *([originals[None]] if originals is not None else [])])
-    sheet = contact_sheet(film, rows, originals, curves or {}, values)
+    sheet = contact_sheet(film, rows, originals, curves or {}, values, places)
     return Filmstrip(film, tiles, sheet, name=name, largest=largest)
 
 
@@ -145,49 +147,54 @@ def play(
 
 
 class Axis:
-    """Where a value stands: a whole number from 0, the axis's left end, to 1000."""
+    """Where a value stands: a whole number from 0, the first frame's end, to 1000."""
 
     def __init__(self, values: Sequence[float] | Sequence[str], *, log: bool) -> None:
         self.even = any(isinstance(v, str) for v in values)
         self.log = log
         if self.even:
-            self.low, self.high = 0.0, float(max(len(values) - 1, 1))
+            self.first, self.last = 0.0, float(max(len(values) - 1, 1))
             return
         found = np.asarray([float(v) for v in values])
         if not np.isfinite(found).all() or (log and (found <= 0).any()):
             raise InputError("the values of an axis are finite, and with log=True positive.")
         found = np.log(found) if log else found
-        self.low, self.high = float(found.min()), float(found.max())
+        ends = float(found.min()), float(found.max())
+        self.first, self.last = ends if found[0] <= found[-1] else ends[::-1]
 
     def of(self, values: Sequence[float] | Sequence[str]) -> list[int]:
         """The places of some values; names stand at equal distances."""
-        if self.even:
-            found = np.arange(len(values), dtype=float)
-        else:
-            found = np.asarray([float(v) for v in values])
-            found = np.log(found) if self.log else found
-        return _scaled(found, self.low, self.high)
+        if any(isinstance(v, str) for v in values):
+            values = range(len(values))
+        found = np.asarray([float(v) for v in values])
+        found = np.log(found) if self.log and not self.even else found
+        return _scaled(found, self.first, self.last)
 
-    def ticks(self, labels: list[str]) -> list[list]:
-        """A few of the frames' own places to write their labels at."""
-        count = len(labels)
-        chosen = np.unique(np.linspace(0, count - 1, min(count, 6)).round().astype(int))
+    def ticks(self, values: Sequence[float] | Sequence[str]) -> list[list]:
+        """A few places and what to write there: the frames' own where these are few."""
+        labels = [_number(v) for v in values]
         if self.even:
-            return [[place, labels[i]] for i, place in zip(chosen, self.of(chosen), strict=True)]
+            few = np.linspace(0, len(labels) - 1, min(len(labels), 6)).round().astype(int)
+            return [[place, labels[i]] for i, place in zip(few, self.of(few), strict=True)]
+        own = dict(sorted(zip(self.of(values), labels, strict=True)))
+        if len(own) <= 6 and np.all(np.diff(list(own)) >= APART):
+            return [list(tick) for tick in own.items()]
         import matplotlib.ticker as ticker
 
-        low, high = np.exp([self.low, self.high]) if self.log else (self.low, self.high)
+        low, high = sorted((self.first, self.last))
+        low, high = np.exp([low, high]) if self.log else (low, high)
         slack = 1e-6 * (high - low)
+        whole = all(float(v).is_integer() for v in values)
 
         def within(locator: ticker.Locator) -> np.ndarray:
             found = locator.tick_values(low, high)
             return found[(found >= low - slack) & (found <= high + slack)]
 
         if not self.log:
-            found = within(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+            found = within(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
         elif len(found := within(ticker.LogLocator(numticks=7))) < 3:  # less than two decades
             found = within(ticker.LogLocator(subs=(1, 2, 5), numticks=7))
-        return [[place, _number(v)] for v, place in zip(found, self.of(found), strict=True)]
+        return sorted([place, _number(v)] for v, place in zip(found, self.of(found), strict=True))
 
 
 def encode(tiles: Tensor, quality: int | None) -> str:
@@ -207,6 +214,7 @@ def contact_sheet(
     originals: Tensor | None,
     curves: Mapping[str, Mapping[str, Curve]],
     values: Sequence[float] | Sequence[str],
+    places: Axis,
 ) -> bytes:
     """The static form as a PNG: the originals, a few frames, and the curves."""
     import matplotlib.pyplot as plt
@@ -233,12 +241,8 @@ def contact_sheet(
             axis.grid(False)
         for part, (unit, group) in zip(parts[1:], curves.items(), strict=True):
             axis = part.subplots()
-            _draw(axis, unit, group, values, film["axis"])
-            if film["log"]:
-                few = range(0, last + 1, 1 + last // 6)
-                axis.set_xscale("log")
-                axis.set_xticks([values[k] for k in few], [film["frames"][k]["label"] for k in few])
-                axis.minorticks_off()
+            _draw(axis, unit, group, values, places)
+            axis.set_xlabel(film["axis"])
         if film["title"]:
             figure.suptitle(film["title"], x=0.01, ha="left", fontsize=12, fontweight="bold")
         buffer = io.BytesIO()
@@ -254,13 +258,13 @@ def _framed(pixels: np.ndarray) -> np.ndarray:
     return np.pad(pixels, [(1, 1), (1, 1), (0, 0)][: pixels.ndim], constant_values=255)
 
 
-def _draw(axis: Any, unit: str, group: Mapping[str, Curve], values: Sequence, label: str) -> None:
+def _draw(axis: Any, unit: str, group: Mapping[str, Curve], values: Sequence, places: Axis) -> None:
+    """A panel's curves where the film has them, with the film's ticks."""
     for i, (name, curve) in enumerate(group.items()):
-        x, y = _pair(curve, values)
+        x, y = _pair(curve, values, places)
         axis.plot(x, y, label=name, color=_colour(name, i))
-    axis.set(xlabel=label, ylabel=unit)
-    if any(isinstance(v, str) for v in values):
-        axis.set_xticks(range(len(values)), values)
+    axis.set_xticks(*zip(*places.ticks(values), strict=True))
+    axis.set_ylabel(unit)
     if len(group) > 1:
         axis.legend()
 
@@ -294,25 +298,22 @@ def _paired(frames: Tensor, originals: Tensor, *, follow: bool) -> Tensor:
     return torch.stack([frame[match(frame, originals)] for frame in frames])
 
 
-def _pair(curve: Curve, values: Sequence) -> tuple[np.ndarray, np.ndarray]:
-    """A curve's positions and heights; its positions are the frames' unless it has its own."""
-    if isinstance(curve, tuple) and len(curve) == 2 and np.ndim(curve[0]) == 1:
-        x, y = (np.asarray(part, dtype=float) for part in curve)
-    else:
-        y = np.asarray(curve, dtype=float)
-        named = any(isinstance(v, str) for v in values)
-        x = np.arange(len(values)) if named else np.asarray([float(v) for v in values])
-    if len(x) != len(y):
-        raise InputError(f"a curve has {len(y)} heights for {len(x)} positions on the axis.")
-    order = np.argsort(x, kind="stable")  # a film may run from large to small
-    return x[order], y[order]
+def _pair(curve: Curve, values: Sequence, places: Axis) -> tuple[np.ndarray, np.ndarray]:
+    """A curve's places, which rise, and heights; the places are the frames' or its own."""
+    own = isinstance(curve, tuple) and len(curve) == 2 and np.ndim(curve[0]) == 1
+    x, y = curve if own else (values, curve)
+    at, y = np.asarray(places.of(x)), np.asarray(y, dtype=float)
+    if len(at) != len(y):
+        raise InputError(f"a curve has {len(y)} heights for {len(at)} positions on the axis.")
+    order = np.argsort(at, kind="stable")  # a film may run from large to small
+    return at[order], y[order]
 
 
 def _panel(unit: str, group: Mapping[str, Curve], places: Axis, values: Sequence) -> dict[str, Any]:
     """The curves of one unit, thinned out and placed on a square of 1000 by 1000."""
     import matplotlib.ticker as ticker
 
-    pairs = {name: _pair(curve, values) for name, curve in group.items()}
+    pairs = {name: _pair(curve, values, places) for name, curve in group.items()}
     heights = np.concatenate([y[np.isfinite(y)] for _, y in pairs.values()] or [np.zeros(1)])
     if not len(heights):
         raise InputError(f"the curves of {unit!r} have no finite number to show.")
@@ -323,8 +324,8 @@ def _panel(unit: str, group: Mapping[str, Curve], places: Axis, values: Sequence
     for i, (name, (x, y)) in enumerate(pairs.items()):
         keep = np.isfinite(y)
         thin = np.unique(np.linspace(0, keep.sum() - 1, min(keep.sum(), POINTS)).astype(int))
-        across = places.of(x[keep][thin]) if len(thin) else []
-        here = np.interp(at, places.of(x[keep]), y[keep]) if keep.any() else []
+        across = x[keep][thin].tolist()
+        here = np.interp(at, x[keep], y[keep]) if keep.any() else []
         drawn.append(
             {
                 "name": name,
