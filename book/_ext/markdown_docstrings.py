@@ -1,4 +1,7 @@
-"""The kernel's docstrings are Markdown, as `help()` shows them; autodoc wants reStructuredText."""
+"""The kernel's docstrings are Markdown, as `help()` shows them; autodoc wants reStructuredText.
+
+And what autodoc takes for something else than it is: an enum's call, a field that holds a function.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from enum import Enum
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc import AttributeDocumenter, Documenter, MethodDocumenter
 
 BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][A-Za-z]+\d\d\b[^]`]*\]")
 KEY = re.compile(r"\b([A-Z][A-Za-z]+)(\d\d)\b")
@@ -45,8 +49,33 @@ def skipped(
     return True if (getattr(obj, "__doc__", "") or "").startswith("Alias for field") else None
 
 
+class Field(AttributeDocumenter):
+    """A field whose default is a function: an attribute, where autodoc sees a method."""
+
+    objtype = "dataclass_field"
+    directivetype = "attribute"
+    priority = MethodDocumenter.priority + 10
+
+    @classmethod
+    def can_document_member(cls, member: object, name: str, isattr: bool, parent: object) -> bool:
+        """Whether the class, which `parent` documents, has a field of this name."""
+        fields = getattr(getattr(parent, "object", None), "__dataclass_fields__", {})
+        return isinstance(parent, Documenter) and name in fields and callable(member)
+
+    def generate(self, *given: object, **named: object) -> None:
+        """Listed, as other fields are, only where a comment `#:` says what it is."""
+        known = self.parse_name() and self.import_object()
+        if known and self.get_attribute_comment(self.parent, self.objpath[-1]):
+            super().generate(*given, **named)
+
+    def should_suppress_value_header(self) -> bool:
+        """The default stands in the class's signature, by its name."""
+        return True
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Sphinx calls this."""
+    app.add_autodocumenter(Field)
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skipped)

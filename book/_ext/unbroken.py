@@ -17,7 +17,10 @@ KEPT = re.compile(
     r"|<[^>]*>)",
     re.DOTALL,
 )
-SPACES = re.compile(r"(?<=\d) (?=(?:%|dB|±|×|MB|GB|ms|s)(?!\w))|(?<=±) (?=\w)|(?<=[÷≤]) (?=\w)")
+SPACES = re.compile(
+    r"(?<=\d) (?=(?:%|dB|±|×|MB|GB|ms|s)(?!\w))|(?<=±) (?=\w)|(?<=[÷≤]) (?=\w)"
+    r"|(?:(?<=hapter)|(?<=ssignment)) (?=\d)"
+)
 EQUALS = re.compile(r"\b([A-Za-zα-ω]) = (?=\d)")
 NAME = re.compile(r"\b(?=[\w-]{1,13}(?![\w-]))[A-Za-z]\w*(?:-[A-Z]?\d+)+")
 POSSESSIVE = re.compile(
@@ -25,6 +28,8 @@ POSSESSIVE = re.compile(
     re.DOTALL,
 )
 CODE = re.compile(r'(?<=<span class="pre">)[^<]{26,}(?=</span>)')
+CLOSED = re.compile(r'</em>(<span class="sig-paren">\)</span>)')
+ARGUMENT = re.compile(r'</em>, (?=<em class="sig-param")')
 OPTION = re.compile(r'<span class="pre">(--?[\w-]{1,16})</span>')
 
 
@@ -42,6 +47,10 @@ def rewrite(body: str) -> str:
         end = kept.end()
     body = "".join([*parts, _tied(body[end:])])
     body = POSSESSIVE.sub(r'<span class="together">\1</span>', body)
+    body = ARGUMENT.sub(
+        ",</em> ", body
+    )  # neither a comma nor a bracket begins a line of a signature
+    body = CLOSED.sub(r"\1</em>", body)
     body = OPTION.sub(r'<span class="pre together">\1</span>', body)
     return CODE.sub(lambda name: re.sub(r"([_/]|\.(?=\w{4}))", r"\1<wbr>", name[0]), body)
 

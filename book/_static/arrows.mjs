@@ -55,8 +55,10 @@ function start(root, part) {
     arrow(ORIGIN, place(state.yours), "#d55e00", 6);
     dot(place(state.yours), "#d55e00", 11);
     write("the client's", [place(TRUE)[0] - 6, place(TRUE)[1] - 14], colour("--ink"), 22, "right");
-    write("the other", [place(RIVAL)[0] + 10, place(RIVAL)[1] + 6], colour("--line"));
-    write("yours", [place(state.yours)[0] + 16, place(state.yours)[1] + 22], "#d55e00");
+    write("the other", [place(RIVAL)[0] + 30, place(RIVAL)[1] + 40], colour("--line"), 22, "center");
+    const [x, y] = place(state.yours); // its name stands on the side away from the client's arrow
+    const left = TRUE[0] * state.yours[1] > TRUE[1] * state.yours[0];
+    write("yours", left ? [x - 26, y + 6] : [x + 16, y + 22], "#d55e00", 22, left ? "right" : "left");
     for (const [name, dummy] of [["yours", state.yours], ["other", RIVAL]]) {
       const { distance, angle } = measures(dummy);
       part(`${name}-distance`).textContent = distance.toFixed(2);

@@ -29,8 +29,9 @@ export function pen(canvas, root) {
     }
   };
   const write = (text, [x, y], style, size = 22, align = "left") => {
+    const grown = within(canvas.width / canvas.clientWidth / 1.6, 1, 1.2); // on a phone, to be read
     Object.assign(context, {
-      font: `${size}px ${getComputedStyle(root).fontFamily}`, fillStyle: style, textAlign: align,
+      font: `${size * grown}px ${getComputedStyle(root).fontFamily}`, fillStyle: style, textAlign: align,
     });
     context.fillText(text, x, y);
   };

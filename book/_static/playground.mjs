@@ -143,7 +143,16 @@ function start(root, part) {
     const at = (alpha, value) => [graph.width * (0.02 + 0.96 * alpha), graph.height * (0.5 - 0.44 * value)];
     const { stroke, dot } = chart;
     chart.clear();
-    for (const value of [-1, 0, 1]) stroke([at(0, value), at(1, value)], `${colour("--line")}55`, 1);
+    const say = (text, alpha, value, side) => {
+      const [x, y] = at(alpha, value);
+      chart.write(text, [x, y + (value > 0 ? 27 : -7)], colour("--ink"), graph.clientWidth < 500 ? 19 : 15, side);
+    };
+    for (const value of [-1, 0, 1]) {
+      stroke([at(0, value), at(1, value)], `${colour("--line")}55`, 1);
+      say(`cosine ${value}`.replace("-", "−"), 0.5, value, "center");
+    }
+    say("α = 0", 0.01, -1, "left");
+    say("α = 1", 0.99, -1, "right");
     const alphas = Array.from({ length: 201 }, (_, i) => i / 200);
     stroke(alphas.map((a) => at(a, cosineAt(land.gradient, path, a))), colour("--sees"), 4);
     stroke([at(state.alpha, -1.1), at(state.alpha, 1.1)], colour("--line"), 2);

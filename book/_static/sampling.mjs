@@ -84,13 +84,13 @@ function start(root, part) {
     const all = intervals();
     for (const value of [-10, 0, 10, 20]) {
       stroke([at(2, value), at(most, value)], `${colour("--line")}${value ? "33" : "cc"}`, value ? 1 : 2);
-      write(`${NUMBER(value).replace(".0", "")} dB`, [84, at(2, value)[1] + 7], colour("--ink"), 20, "right");
+      write(`${NUMBER(value).replace(".0", "")} dB`, [84, at(2, value)[1] + 7], colour("--ink"), 18, "right");
     }
     for (const { n, paired: same, apart } of all) {
       if (n > state.clients) continue;
       bar(n, apart, "#e69f00", -9, n === state.clients);
       bar(n, same, colour("--sees"), 9, n === state.clients);
-      write(`${n}`, [at(n, LOW)[0], canvas.height - 18], colour("--ink"), 20, "center");
+      write(`${n}`, [at(n, LOW)[0], canvas.height - 18], colour("--ink"), 18, "center");
     }
     const now = all.find(({ n }) => n === state.clients);
     const told = ([m, h]) =>

@@ -23,7 +23,7 @@ const EDGE = { yaw: -0.5, pitch: Math.PI / 2 };
 function start(root, part) {
   const held = JSON.parse(document.querySelector("script.walk").textContent);
   const canvas = part("space");
-  const { colour, stroke, dot, write, clear } = pen(canvas, root);
+  const { context, colour, stroke, dot, write, clear } = pen(canvas, root);
   const state = { yaw: -0.5, pitch: 1.05, stretch: 1 };
   const reach = Math.max(...held.points.map((p) => Math.hypot(...p)));
   const middle = held.points[held.points.length - 1].map((v) => v / 2);
@@ -37,21 +37,25 @@ function start(root, part) {
   const draw = () => {
     clear();
     const [low, high] = [-0.15 * reach, 0.15 * reach];
+    const mesh = `${colour("--ink")}99`;
+    stroke([[0, low, 0], [reach, low, 0], [reach, high, 0], [0, high, 0]].map(place), mesh, 1.5);
+    context.fillStyle = `${colour("--ink")}1f`;
+    context.fill();
     for (let i = 0; i <= 10; i += 1) {
       const along = (reach * i) / 10;
-      stroke([place([along, low, 0]), place([along, high, 0])], `${colour("--line")}44`, 1);
+      stroke([place([along, low, 0]), place([along, high, 0])], mesh, 1.5);
     }
     for (let i = 0; i <= 3; i += 1) {
       const side = low + ((high - low) * i) / 3;
-      stroke([place([0, side, 0]), place([reach, side, 0])], `${colour("--line")}44`, 1);
+      stroke([place([0, side, 0]), place([reach, side, 0])], mesh, 1.5);
     }
     stroke([held.points[0], held.points[held.points.length - 1]].map(place), colour("--sees"), 3, [10, 7]);
-    stroke(held.points.map(place), colour("--ink"), 4);
+    stroke(held.points.map(place), colour("--line"), 4);
     dot(place(held.points[0]), colour("--sees"), 10);
     dot(place(held.points[held.points.length - 1]), "#ffffff", 8);
-    write("w₀", place(held.points[0]).map((v, k) => v + (k ? -18 : -10)), colour("--ink"), 24, "right");
-    write("end", place(held.points[held.points.length - 1]).map((v, k) => v + (k ? -18 : 14)), colour("--ink"), 24);
-    const [one, two, three] = shares(held.points, held.total).map((v) => `${(100 * v).toFixed(2)} %`);
+    write("w₀", place(held.points[0]).map((v, k) => v + (k ? -18 : -10)), colour("--line"), 24, "right");
+    write("end", place(held.points[held.points.length - 1]).map((v, k) => v + (k ? 26 : 14)), colour("--line"), 24);
+    const [one, two, three] = shares(held.points, held.total).map((v) => `${(100 * v).toFixed(2)}\u00a0%`);
     part("sentence").textContent =
       `Of the path's squared distances from w₀, one direction holds ${one}, two hold ${two}, three ${three}.`;
     part("stretch").value = state.stretch;
