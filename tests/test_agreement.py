@@ -20,6 +20,11 @@ OURS = rf"({NUMBER})(?: ± +{NUMBER})? +\((\d+)\)"
 Fact = tuple[tuple[str, ...], str, str]  # what, its value as printed, clients
 
 
+def bare(html: str) -> str:
+    """The words of a piece of HTML, without its asides."""
+    return unescape(re.sub(r"<small.*?</small>|<[^>]+>", "", html, flags=re.S))
+
+
 def rows(kind: str) -> list[dict[str, str]]:
     """The lines of one of the scoreboard's tables, by the names of their columns."""
     text = (ROOT / "book" / "scoreboard.md").read_text("utf-8")
@@ -27,7 +32,7 @@ def rows(kind: str) -> list[dict[str, str]]:
     found = []
     for line in re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.S):
         cells = re.findall(r'<td data-is="(.*?)">(.*?)</td>', line, re.S)
-        found.append({name: re.sub(r"<small.*?</small>|<[^>]+>", "", v) for name, v in cells})
+        found.append({name: bare(v) for name, v in cells})
     return [row for row in found if row]
 
 
@@ -42,7 +47,7 @@ def board() -> dict[tuple[str, ...], tuple[str, str]]:
     text = (ROOT / "book" / "scoreboard.md").read_text("utf-8")
     claims = text.split('<div class="scores claims ')[1].split("</table>")[0]
     for claim in claims.split('<tr class="claim">')[1:]:
-        words = re.sub(r"<span.*|<[^>]+>", "", claim.split("</th>")[0])
+        words = bare(claim.split('<span class="count"')[0])
         for line in re.findall(r"<tr>(.*?)</tr>", claim, re.S):
             cells = dict(re.findall(r'<td data-is="(.*?)">(.*?)</td>', line, re.S))
             weights = "LeCun's" if "LeCun" in cells["setting"] else "PyTorch's"
