@@ -145,7 +145,7 @@ def test_a_true_effect_is_seldom_said_not_to_hold(n: int, spread: float) -> None
     printed = draw.normal(truth, 0.3, 2000)
     effect = claims.claims()["sme-over-ig"].effects[0]
     said = [
-        claims.Evidence("", effect, Mean(p, 0.3, 99), tuple(mine), n).verdict
+        claims.Evidence("", effect, Mean(p, 0.3, 99), tuple(mine)).verdict
         for p, mine in zip(printed, pairs, strict=True)
     ]
     assert said.count(claims.FAILS) <= 2000 * 0.03

@@ -60,7 +60,6 @@ class Evidence:
     effect: Effect
     paper: Mean | None
     pairs: tuple[float, ...]
-    clients: int
     earlier: bool = False
 
     @property
@@ -112,7 +111,7 @@ class Evidence:
 
     @property
     def size(self) -> str:
-        """Whether the effect is as large as the paper's, by the rule for cells; "" without one."""
+        """Whether the effect is as large as the paper's, by the rule for cells; or empty."""
         if self.paper is None or not self.pairs:
             return ""
         gap = verdicts.mean(self.pairs) - self.paper
@@ -358,7 +357,6 @@ def weigh(shelf: cells.Shelf) -> list[Evidence]:
                         one,
                         None if claim.ours else _effect(given, one),
                         tuple(float(a - b) for a, b in values),
-                        len({cells.client(x) for x, _ in pairs}),
                         earlier,
                     )
                 )

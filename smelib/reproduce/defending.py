@@ -2,8 +2,8 @@
 
 An attack inverts what a client sends at one setting of a defence, and a classifier that was trained
 on originals says which of the pictures it still reads. `prior` is what needs no update at all: the
-mean image, and the best of 1,000 images of others. `federation` is the accuracy that non-IID
-clients reach with the same knob.
+mean image, the mean of each label's class, and the best of 1,000 images of others. `federation` is
+the accuracy that non-IID clients reach with the same knob.
 """
 
 from __future__ import annotations

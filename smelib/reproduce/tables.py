@@ -70,6 +70,8 @@ def _size(e: Evidence) -> str:
     """How large an effect is beside the paper's, or why it is undecided; else nothing."""
     if e.verdict == "undecided":
         return "too close" if e.close else "too few clients"
+    if e.paper is not None and e.sign == 0:
+        return "claimed: level"
     if e.size != verdicts.DIFFERENT:
         return "as large" if e.size == verdicts.EQUAL else ""
     paper = float(e.paper.value)
@@ -79,7 +81,7 @@ def _size(e: Evidence) -> str:
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
     """A claim: its words and its count, then a line for each effect that was measured."""
     said = tally(e.verdict for e in mine if e.pairs)
-    head = f'<tr class="claim"><th colspan="7" scope="rowgroup">{_set(words)}'
+    head = f'<tr class="claim"><th colspan="6" scope="rowgroup">{_set(words)}'
     head += f'<span class="count">{said or "not run"}</span></th></tr>'
     shown = [e for e in mine if e.pairs]
     axis = strips.Axis.around([(e.ours, e.paper) for e in shown])
@@ -102,7 +104,6 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
                 ("ours", ours),
                 ("picture", picture),
                 ("pairs", str(len(e.pairs))),
-                ("clients", str(e.clients)),
                 ("verdict", _badge(e.verdict) + same),
             )
             + "</tr>"
@@ -112,7 +113,7 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
 
 def claim_table(board: Board) -> list[str]:
     """The claims, each with the effects that were measured."""
-    heads = ("setting", "paper", "ours, 95 % interval", "", "pairs", "clients", "verdict")
+    heads = ("setting", "paper", "ours, 95 % interval", "", "pairs", "verdict")
     head = "".join(f'<th scope="col">{h}</th>' for h in heads)
     bodies = [
         _claim(
@@ -154,7 +155,8 @@ def forest(board: Board) -> list[str]:
         '<figure class="forest full-width">',
         f"<figcaption><strong>{title}.</strong> Ours minus the paper's PSNR in dB, with the 95 % "
         f"interval; shaded: ±{verdicts.DECIBELS.band:g} dB. A hollow dot is a single client. "
-        "Intervals are cut at 10 dB.</figcaption>",
+        "Intervals are cut at 10 dB. R5: after five rounds of training; E: epochs; N: images."
+        "</figcaption>",
         f'<div class="rows"><div></div>{strips.ticks(axis, (-10, -5, -2, 0, 2, 5, 10))}',
         *rows,
         "</div></figure>",

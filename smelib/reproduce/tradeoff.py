@@ -56,7 +56,7 @@ class Cell:
         raise nearest(f"quantity of {self.method}", column, known)
 
     def mean(self, column: str) -> Interval:
-        """The mean over clients with Student's 95 % interval; of a single one `half` is nan."""
+        """The mean over clients, Student's 95 % interval; of a single one `half` has no number."""
         return verdicts.mean(self.of(column)).interval
 
     @property
@@ -98,7 +98,10 @@ def setting(defence: str, value: float) -> str:
 
 
 def prior(cells: dict[Key, Cell], data: str) -> Cell:
-    """What the labels alone give of a data set's clients: means of classes, and how they read."""
+    """What needs no update: the mean image, the mean of each label's class, the best of 1,000.
+
+    For the last two also the share that is read as the client's labels.
+    """
     return cells[data, 0, "none", 0, "prior"]
 
 
