@@ -23,6 +23,10 @@ def extensions(monkeypatch: pytest.MonkeyPatch) -> None:
         ("<p>see chapter 13</p>", "<p>see chapter\xa013</p>"),
         ("<th>MLP, E = 10</th>", "<th>MLP, E\xa0=\xa010</th>"),
         ("<p>CIFAR-100.</p>", '<p><span class="together">CIFAR-100</span>.</p>'),
+        ("<p>L-BFGS</p>", '<p><span class="together">L-BFGS</span></p>'),
+        ("<p>random-k 1 %</p>", '<p><span class="together">random-k</span> 1\xa0%</p>'),
+        ("<p>[−2.8, −0.1] dB (exercise 2)</p>", "<p>[−2.8, −0.1]\xa0dB (exercise\xa02)</p>"),
+        ("<p>(value 3, gradients 1)</p>", "<p>(value 3, gradients\xa01)</p>"),
         ("<p>a well-known name</p>", "<p>a well-known name</p>"),
     ],
 )
@@ -90,6 +94,14 @@ def test_defaults_that_are_functions_have_names(extensions: None) -> None:
     given = "(optimiser=<function adam>, finish=<function Recipe.<lambda>>, every=<factory>)"
     shown, _ = markdown_docstrings.signature(None, "class", "Recipe", object, None, given, "")
     assert shown == "(optimiser=adam, finish=..., every=...)"
+
+
+def test_two_classes_of_one_name_are_told_apart(extensions: None) -> None:
+    import markdown_docstrings
+
+    given = "(source: str | ~smelib.data.Dataset | ~torch.utils.data.dataset.Dataset)"
+    shown, _ = markdown_docstrings.signature(None, "function", "client", object, None, given, "")
+    assert shown == "(source: str | ~smelib.data.Dataset | torch.utils.data.Dataset)"
 
 
 @pytest.mark.parametrize(

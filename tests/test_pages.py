@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from bs4 import BeautifulSoup
 from chromium import HTML, NO_BOOK, address, browser  # noqa: F401
@@ -29,7 +31,7 @@ WIDE = """() => [...document.querySelectorAll("div.math mjx-container")]
 CUT = """() => [...document.querySelectorAll(".bd-article .admonition")]
   .filter((box) => box.offsetParent && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.innerText.slice(0, 60))"""
-# Tables wider than a screen's page, what room a phone's leave to names of more than one line, and
+# Tables wider than a screen's page, how many lines a phone's give to names of how many words, and
 # cells whose longest word is wider than they are.
 TABLES = """() => [".smelib-table > div", ".pst-scrollable-table-container"]
   .flatMap((kind) => [...document.querySelectorAll(kind)])
@@ -37,12 +39,12 @@ TABLES = """() => [".smelib-table > div", ".pst-scrollable-table-container"]
   .map((box) => box.innerText.slice(0, 60))"""
 NAMES = """() => [...document.querySelectorAll(".smelib-table tbody th")]
   .filter((name) => name.offsetParent && name.lastChild)
-  .filter((name) => {
+  .map((name) => {
     const text = document.createRange();
     text.selectNodeContents(name.lastChild);
-    return text.getClientRects().length > 1;
-  })
-  .map((name) => [name.innerText, name.clientWidth])"""
+    const lines = new Set([...text.getClientRects()].map((line) => Math.round(line.top)));
+    return [name.innerText, lines.size, name.innerText.trim().split(/\\s+/).length];
+  })"""
 TIGHT = """() => [...document.querySelectorAll(".smelib-table :is(th, td)")]
   .filter((cell) => cell.offsetParent && cell.scrollWidth > cell.clientWidth + 1)
   .map((cell) => cell.innerText)"""
@@ -61,8 +63,7 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
     page = browser.new_page(viewport={"width": width, "height": 900})
     foreign: list[str] = []
     thrown: list[str] = []
-    # the theme declares this name twice, on every page
-    page.on("pageerror", lambda e: "THEBE_JS_URL" in str(e) or thrown.append(str(e)))
+    page.on("pageerror", lambda e: thrown.append(str(e)))
     page.on(
         "request",
         lambda r: None if r.url.startswith((address, "data:", "blob:")) else foreign.append(r.url),
@@ -91,8 +92,8 @@ def test_pages_are_offline_silent_and_fit(browser: object, address: str, width: 
         else:
             tight = page.evaluate(TIGHT)
             assert not tight, f"{name} has a column too narrow for {tight[0]!r}"
-            for row, wide in page.evaluate(NAMES):
-                assert wide > 100, f"{name} leaves {row!r} {wide} pixels, a word to a line"
+            for row, lines, words in page.evaluate(NAMES):
+                assert lines <= max(3, words / 1.3), f"{name} gives {row!r} a line to a word"
     page.close()
 
 
@@ -101,6 +102,19 @@ LIGHT = """() => ["div.output.text_html", "div.cell_output img", "img.on-both"]
   .flatMap((kind) => [...document.querySelectorAll(kind)])
   .filter((box) => getComputedStyle(box).backgroundColor !== "rgba(0, 0, 0, 0)")
   .map((box) => box.outerHTML.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("width", [768, 820, 1024, 1200])
+def test_the_scoreboard_fits_tablets_and_small_windows(
+    browser: object,  # noqa: F811
+    address: str,  # noqa: F811
+    width: int,
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(f"{address}/book/scoreboard.html")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 def test_a_dark_page_has_no_light_ground_under_outputs(browser: object, address: str) -> None:  # noqa: F811
@@ -319,6 +333,20 @@ def test_every_reference_is_keyed_as_cited_and_has_a_link() -> None:
             assert link.get_text() == key, f"{name} calls [{key}] {link.get_text()}"
             cited += 1
     assert cited > 100
+
+
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("objectives", "Objective"), ("federated", "Params"), ("defences", "Defence")],
+)
+def test_a_type_s_name_in_a_signature_leads_to_what_it_is(page: str, name: str) -> None:
+    text = (HTML / "book" / "api" / f"{page}.html").read_text("utf-8")
+    links = re.findall(rf'<a class="reference internal" href="([^"]*)" title="{name}">', text)
+    assert links
+    for link in links:
+        where, _, anchor = link.partition("#")
+        target = HTML / "book" / "api" / where if where else HTML / "book" / "api" / f"{page}.html"
+        assert f'id="{anchor}"' in target.read_text("utf-8")
 
 
 def test_a_film_s_contact_sheet_fits_on_paper(browser: object, address: str) -> None:  # noqa: F811

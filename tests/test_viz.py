@@ -524,6 +524,11 @@ def test_a_power_of_ten_is_a_number_in_a_table() -> None:
     assert 'class="number"' not in words._repr_html_()
 
 
+def test_a_table_says_how_long_its_longest_name_is() -> None:
+    shown = viz.table(["claim", "n"], [["IG", 1], ["SME over IG", 2]])._repr_html_()
+    assert '<table style="--name: 11">' in shown
+
+
 def test_a_table_says_what_does_not_fit() -> None:
     with pytest.raises(InputError, match="2 cells under 3 columns"):
         viz.table(["a", "b", "c"], [["1", "2"]])
@@ -559,6 +564,20 @@ def test_the_axis_of_the_curves_runs_as_the_slider_does(values: list[float], log
     axis = mpl.figure.Figure().subplots()
     viz.film._draw(axis, "dB", {"SME": heights}, values, Axis(values, log=log))
     assert list(axis.lines[0].get_xdata()) == at, "so does the contact sheet's"
+
+
+def test_the_numbers_of_a_panel_have_as_many_decimals_each() -> None:
+    heights = {"dB": [5.25, 21.0, 27.125], "1 - cos": [0.2, 0.1, -0.0], "images": [3.0, 12.0, 30.0]}
+    curves = {unit: {"SME": values} for unit, values in heights.items()}
+    film = viz.filmstrip("step", [0, 1, 2], pictures(3, 1, 1, 4, 4), curves).film
+    read = {p["unit"]: p["curves"][0]["texts"] for p in film["panels"]}
+    assert read == {
+        "dB": ["5.2", "21.0", "27.1"],
+        "1 - cos": ["0.200", "0.100", "0.000"],
+        "images": ["3", "12", "30"],
+    }
+    for panel in film["panels"]:
+        assert len({len(text.partition(".")[2]) for _, text in panel["ticks"]}) == 1
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4, 5, 7, 10], range(13)])

@@ -70,7 +70,8 @@ def both(figure: str, name: str, size: tuple[int, int]) -> str:
 
 def beside(name: str) -> str:
     """The twin's file name."""
-    return name.removesuffix(".png") + "-dark.png"
+    stem, _, kind = name.rpartition(".")
+    return f"{stem}-dark.{kind}"
 
 
 def _page(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:

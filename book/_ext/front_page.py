@@ -60,7 +60,7 @@ class Cards(SphinxDirective):
         here, items = posixpath.dirname(self.env.docname), []
         for path in repository.chapters(ROOT):
             target = posixpath.relpath(f"notebooks/{path.stem}.html", here)
-            image = posixpath.relpath(f"{CARDS}/{path.stem}.png", here)
+            image = posixpath.relpath(f"{CARDS}/{path.stem}.webp", here)
             number, question = repository.number(path), escape(repository.question(path))
             items.append(
                 f'<li><a href="{target}">{_both(image)}<span><b>{number}</b> {question}</span></a>'
@@ -151,8 +151,9 @@ def pictures(app: Sphinx, error: Exception | None) -> None:
             image.thumbnail((440, 240))
             card = Image.new("RGB", (480, 270), ground)
             card.paste(image, ((480 - image.width) // 2, (270 - image.height) // 2))
-            name = f"{path.stem}.png" if on == "light" else dark_twins.beside(f"{path.stem}.png")
-            card.quantize(24).save(folder / name, optimize=True)
+            name = f"{path.stem}.webp"
+            name = name if on == "light" else dark_twins.beside(name)
+            card.save(folder / name, quality=85, method=6)
 
 
 def head(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:

@@ -1,6 +1,7 @@
 """The kernel's docstrings are Markdown, as `help()` shows them; autodoc wants reStructuredText.
 
-And what autodoc takes for something else than it is: an enum's call, a field that holds a function.
+And what autodoc takes for something else than it is: an enum's call, a field that holds a function,
+a type's name that is no class.
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.ext.autodoc import AttributeDocumenter, Documenter, MethodDocumenter
+from sphinx.util.nodes import make_refnode
 
 BRACKETS = re.compile(r"\[[^]`]*\b[A-Z][A-Za-z]+\d\d\b[^]`]*\]")
 KEY = re.compile(r"\b([A-Z][A-Za-z]+)(\d\d)\b")
 SPAN = re.compile(r"`([^`]+)`|\$([^$]+)\$")
 DEFAULT = re.compile(r"<function (\w+)>|<function [\w.]*<lambda>>|<factory>")
+# Whose short name is also one of ours, and what to print: the name under which one imports it.
+FOREIGN = {"~torch.utils.data.dataset.Dataset": "torch.utils.data.Dataset"}
 
 
 def to_rst(text: str) -> str:
@@ -39,7 +46,27 @@ def signature(
     """Make a dataclass's defaults readable: `adam` for `<function adam>`. Nobody calls an enum."""
     if isinstance(obj, type) and issubclass(obj, Enum):
         return "", result
+    for short, full in FOREIGN.items():
+        given = given and given.replace(short, full)
     return given and DEFAULT.sub(lambda m: m[1] or "...", given), result
+
+
+def alias(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Node
+) -> nodes.Node | None:
+    """A link to the entry of a type's name, as `Params`: a value, where Sphinx asks a class."""
+    name = node.get("reftarget", "")
+    if node.get("refdomain") != "py" or name not in app.config.autodoc_type_aliases:
+        return None
+    known = env.get_domain("py").get_objects()
+    found = [
+        (doc, anchor)
+        for full, _, kind, doc, anchor, _ in known
+        if kind == "data" and full.endswith(f".{name}")
+    ]
+    if len(found) != 1:
+        return None
+    return make_refnode(app.builder, node["refdoc"], *found[0], shown, name)
 
 
 def skipped(
@@ -79,4 +106,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skipped)
+    app.connect("missing-reference", alias)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

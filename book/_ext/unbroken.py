@@ -19,10 +19,12 @@ KEPT = re.compile(
 )
 SPACES = re.compile(
     r"(?<=\d) (?=(?:%|dB|±|×|MB|GB|ms|s)(?!\w))|(?<=±) (?=\w)|(?<=[÷≤]) (?=\w)"
-    r"|(?:(?<=hapter)|(?<=ssignment)) (?=\d)"
+    r"|(?:(?<=hapter)|(?<=ssignment)|(?<=xercise)) (?=\d)|(?<=\]) (?=dB\b)|(?<=\w) (?=\d+\))"
 )
 EQUALS = re.compile(r"\b([A-Za-zα-ω]) = (?=\d)")
-NAME = re.compile(r"\b(?=[\w-]{1,13}(?![\w-]))[A-Za-z]\w*(?:-[A-Z]?\d+)+")
+NAME = re.compile(
+    r"\b(?:L-BFGS|DP-SGD|(?:top|random)-k\b|(?=[\w-]{1,13}(?![\w-]))[A-Za-z]\w*(?:-[A-Z]?\d+)+)"
+)
 POSSESSIVE = re.compile(
     r'(<span class="math notranslate nohighlight">\\\((?:(?!</span>).)*</span>(?:’s|\'s)\b)',
     re.DOTALL,
@@ -47,9 +49,8 @@ def rewrite(body: str) -> str:
         end = kept.end()
     body = "".join([*parts, _tied(body[end:])])
     body = POSSESSIVE.sub(r'<span class="together">\1</span>', body)
-    body = ARGUMENT.sub(
-        ",</em> ", body
-    )  # neither a comma nor a bracket begins a line of a signature
+    # Neither a comma nor a bracket begins a line of a signature.
+    body = ARGUMENT.sub(",</em> ", body)
     body = CLOSED.sub(r"\1</em>", body)
     body = OPTION.sub(r'<span class="pre together">\1</span>', body)
     return CODE.sub(lambda name: re.sub(r"([_/]|\.(?=\w{4}))", r"\1<wbr>", name[0]), body)

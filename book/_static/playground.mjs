@@ -4,7 +4,8 @@ import {
   LOSSES, across, between, cosineAt, crossings, descent, flow, judge, parallel, proof, update,
 } from "./flow.mjs";
 
-const FIRST = { loss: "bowl", conditioning: 7, turn: 0, x: 2, y: 2, time: 6, alpha: 0, rate: 0, noise: 0 };
+/* The first state is the walk of the chapter's first figure. */
+const FIRST = { loss: "bowl", conditioning: 1 / 0.15, turn: 0, x: 2, y: 2, time: 6, alpha: 0, rate: 0, noise: 0 };
 const STARTS = { bowl: [2, 2], convex: [2, 2], valley: [0, 0] };
 
 /** The state in an address's fragment, as `#play=loss:bowl,turn:30`; what is missing stays. */
@@ -61,23 +62,32 @@ function sheet(width, height) {
     kept.image = new ImageData(width, height);
     kept.coarse = new Float64Array((width / APART + 1) * (height / APART + 1) + 1);
     kept.values = new Float32Array(width * height);
-    kept.level = new Int16Array(width * height);
+    kept.level = new Float32Array(width * height);
   }
   return kept;
 }
 
-/** Level lines of a loss, as pixels of one colour. */
+const [HALF, DARK] = [0.75, 100]; // of a level line: half its width in pixels, and how opaque it is
+
+/** Level lines of a loss in one colour, with soft edges: the page shows them smaller than they are drawn. */
 function contours(land, width, height, colour) {
   const { image, coarse, values, level } = sheet(width, height);
   const pixels = new Uint32Array(image.data.buffer).fill(0);
-  const [ink] = new Uint32Array(new Uint8ClampedArray([...colour, 120]).buffer);
+  const [ink] = new Uint32Array(new Uint8ClampedArray([...colour, 0]).buffer);
   sampled(land, width, height, coarse);
   spread(coarse, width, height, values);
   let least = Infinity;
   for (let k = 0; k < values.length; k += 1) if (values[k] < least) least = values[k];
   for (let k = 0; k < level.length; k += 1) level[k] = 5 * Math.sqrt(values[k] - least);
   for (let k = width; k < level.length; k += 1) {
-    if (level[k] !== level[k - 1] || level[k] !== level[k - width]) pixels[k] = ink;
+    const near = Math.round(level[k]);
+    const away = Math.abs(level[k] - near);
+    const dx = level[k] - level[k - 1];
+    const dy = level[k] - level[k - width];
+    const slope = Math.sqrt(dx * dx + dy * dy); // levels in a pixel: away / slope is a distance in pixels
+    if (near && away < (HALF + 0.5) * slope && k % width) {
+      pixels[k] = ink | ((DARK * Math.min(1, HALF + 0.5 - away / slope)) << 24);
+    }
   }
   return image;
 }
@@ -173,7 +183,7 @@ function start(root, part) {
     drawGraph(land, path, found);
     const value = cosineAt(land.gradient, path, state.alpha);
     const texts = {
-      conditioning: `${state.conditioning}`,
+      conditioning: `${+state.conditioning.toFixed(2)}`,
       turn: `${state.turn}°`,
       time: state.time.toFixed(1),
       alpha: `${state.alpha.toFixed(2)}${moved ? `, cosine ${value.toFixed(3)}` : ""}`,

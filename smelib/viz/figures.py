@@ -188,11 +188,21 @@ def compare(
                 for spine in ax.spines.values():
                     spine.set(visible=True, color="#BBBBBB", linewidth=0.6)
             line[0].set_ylabel(
-                name, rotation=0, ha="right", va="center", color=COLOURS.get(name.lower(), INK)
+                name, rotation=0, ha="right", va="center", labelpad=6, color=_legible(name.lower())
             )
         if title:
             fig.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return fig
+
+
+def _legible(name: str) -> str:
+    """An attack's colour where words can be read in it, or else the ink's."""
+    from matplotlib.colors import to_rgb
+
+    colour = COLOURS.get(name, INK)
+    parts = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
+    luminance = float(np.dot([0.2126, 0.7152, 0.0722], parts))
+    return colour if 1.05 / (luminance + 0.05) >= 3 else INK
 
 
 def curves(

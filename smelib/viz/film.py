@@ -319,6 +319,8 @@ def _panel(unit: str, group: Mapping[str, Curve], places: Axis, values: Sequence
         raise InputError(f"the curves of {unit!r} have no finite number to show.")
     low, high = float(heights.min()), float(heights.max())
     ticks = ticker.MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    whole = all(v.is_integer() for v in heights.tolist())
+    decimals = 0 if whole else _decimals((high - low) / 100)
     low, high = min(low, ticks[0]), max(high, ticks[-1])
     at, drawn = places.of(values), []
     for i, (name, (x, y)) in enumerate(pairs.items()):
@@ -332,15 +334,26 @@ def _panel(unit: str, group: Mapping[str, Curve], places: Axis, values: Sequence
                 "colour": _colour(name, i),
                 "line": list(zip(across, _scaled(y[keep][thin], low, high), strict=True)),
                 "dots": _scaled(np.asarray(here), low, high),
-                "texts": [_number(v) for v in here],
+                "texts": [_fixed(v, decimals) for v in here],
             }
         )
-    marks = zip(_scaled(ticks, low, high), map(_number, ticks), strict=True)
+    texts = [_fixed(v, _decimals(ticks[1] - ticks[0])) for v in ticks]
+    marks = zip(_scaled(ticks, low, high), texts, strict=True)
     return {"unit": unit, "ticks": [list(mark) for mark in marks], "curves": drawn}
 
 
 def _scaled(found: np.ndarray, low: float, high: float) -> list[int]:
     return [round(1000 * float(v - low) / ((high - low) or 1.0)) for v in found]
+
+
+def _decimals(step: float) -> int:
+    """How many digits behind the point tell numbers apart that differ by a step."""
+    return int(np.clip(np.ceil(-np.log10(step) - 1e-9), 0, 6)) if step > 0 else 3
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """A number beside others of its axis: all have as many decimals, and none is minus zero."""
+    return f"{round(float(value), decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
 def _number(value: float | str) -> str:
@@ -354,7 +367,7 @@ def _number(value: float | str) -> str:
 
 def _colour(name: str, position: int) -> str:
     """An attack keeps its colour; other curves take one by their place."""
-    first = re.split(r"[\s,:]", name.lower())[0]
+    first = re.split(r"[\s,:]|'s\b", name.lower())[0]
     return COLOURS.get(first, SPREAD[position % len(SPREAD)])
 
 

@@ -42,9 +42,10 @@ class Table:
         head = _line(self.columns, numeric, "th", 'scope="col"')
         body = "".join(_line(row, numeric, "td") for row in self.rows)
         note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        name = max(len(row[0]) for row in self.rows)  # how much room a phone gives to rows' names
         return (
             f'<div class="smelib-table"><style>{style}</style><div tabindex="0">'
-            f"<table><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}</div>"
+            f'<table style="--name: {name}"><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}</div>'
         )
 
     def _numeric(self) -> list[bool]:
