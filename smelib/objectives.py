@@ -2,7 +2,8 @@
 
 Each takes what the adversary sees and returns `loss(images, aux, step)`. `images` are normalised
 dummies, `aux` the attack's other unknowns (SME's alpha, DLG's label logits), `step` the iteration
-number. The loss comes back with its terms by name; "similarity" is always the paper's $L_{sim}$.
+number. The loss comes back with its terms by name; "similarity" is always the paper's
+$L_{\\mathrm{sim}}$.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from smelib.walking import Walker, part
 Aux: TypeAlias = dict[str, Tensor]
 Terms: TypeAlias = dict[str, Tensor]
 Objective: TypeAlias = Callable[[Tensor, Aux, Tensor], tuple[Tensor, Terms]]
+"""What a loop minimises: `loss(images, aux, step)` to the loss and its terms by name."""
 
 
 def dlg(model: Network, update: Update, labels: Tensor | None, *, lr: float) -> Objective:

@@ -21,6 +21,7 @@ def total_variation(z: Tensor) -> Tensor:
 
 
 Summary: TypeAlias = Callable[[Tensor], Tensor]
+"""What an epoch's images have in any order: from `[E, N, C, H, W]` to a row for each epoch."""
 
 
 def mean_image(images: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ def max_features(like: Tensor, channels: int, *, seed: int, filters: int = 96) -
 def order_gap(summaries: Tensor) -> Tensor:
     """Mean squared difference of the epochs' summaries, over all $E^2$ pairs as the authors do.
 
-    An epoch's pair with itself counts, so that a mean over distinct pairs is E/(E - 1) times this.
+    An epoch's pair with itself counts: a mean over distinct pairs is $E / (E - 1)$ times this.
     """
     # Over all pairs, the squared differences sum to 2E times those from the mean.
     apart = (summaries - summaries.mean(dim=0)).square().flatten(1).mean(dim=1)

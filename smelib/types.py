@@ -18,15 +18,15 @@ Params: TypeAlias = dict[str, Tensor]
 """Named weights, in the order in which the network uses them."""
 
 Schedule: TypeAlias = Callable[[int, int], float]
-"""The factor on a learning rate at step k of T, counted from 0."""
+"""The factor on a learning rate at step t of T, counted from 0."""
 
 
 @dataclass(frozen=True)
 class Update:
     """All the server sees of one client: the weights it sent, those it got back, and N.
 
-    `before` is $w_0$, `after` is $w_T$, `samples` is the client's sample count $N$. Both may hold
-    buffers beside the weights, such as batch norm's running statistics.
+    `before` is $w_0$, `after` is $w_T$, `samples` is the client's sample count $N$. `before` and
+    `after` may hold buffers beside the weights, such as batch norm's running statistics.
     """
 
     before: Params
@@ -140,9 +140,9 @@ class Stop(str, Enum):
 class Reconstruction:
     """What an attack gives back. `images` are in [0, 1], `[N, C, H, W]`, in the labels' order.
 
-    `loss`, `similarity` (the paper's $L_{sim}$) and `alpha` are those of the returned state;
-    `history` has every step's loss terms; `restart_losses` the final loss of every restart, of
-    which the lowest was kept. `stopped` says why the loop ended, after `steps` steps.
+    `loss`, `similarity` (the paper's $L_{\\mathrm{sim}}$) and `alpha` are those of the returned
+    state; `history` has every step's loss terms; `restart_losses` the final loss of every restart,
+    of which the lowest was kept. `stopped` says why the loop ended, after `steps` steps.
     """
 
     images: Tensor

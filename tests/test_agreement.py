@@ -88,8 +88,9 @@ def chapter_3() -> Iterator[Fact]:
 
 
 def chapter_7() -> Iterator[Fact]:
-    pattern = rf"(\w+), E = (\d+) +(IG|SME) +{NUMBER} dB +({NUMBER}) ± {NUMBER} dB +(\d+)"
-    for data, e, method, value, n in re.findall(pattern, "\n".join(printed("07"))):
+    pattern = rf"([\w-]+), E = (\d+) +(IG|SME) +{NUMBER} dB +({NUMBER}) ± {NUMBER} dB +(\d+)"
+    for name, e, method, value, n in re.findall(pattern, "\n".join(printed("07"))):
+        data = name.lower().replace("-", "")  # CIFAR-100 is cifar100 on the board
         yield ("PSNR (dB)", f"{data}-E{e}-N10", method, "PyTorch's"), value, n
 
 

@@ -15,6 +15,8 @@ from smelib.presets import PRESETS, Preset
 from smelib.types import Update
 
 Normalisation: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""Mean and standard deviation of the pixels, a number for each channel."""
+
 USUAL: dict[int, dict[str, Normalisation]] = {
     1: {
         "femnist": NORMALISATION[1],

@@ -94,7 +94,8 @@ class Report:
             ranked = sorted(self.tried.items(), key=lambda item: item[1])
             listed = ", ".join(f"{k} {v:.3f}" for k, v in ranked)
             lines.append(
-                f"Normalisation: {self.normalisation}, the best of those tried ({listed})."
+                f"Normalisation: {self.normalisation}, the least mismatch for the range of values "
+                f"that its pictures use (mismatch alone: {listed})."
             )
         held = self.found.labels.tolist()
         more = f" and {len(held) - 20} more" if len(held) > 20 else ""

@@ -17,7 +17,7 @@ from smelib.errors import InputError, first_line
 from smelib.types import Params
 
 Weights: TypeAlias = "Params | list[Tensor]"
-"""By name, or in the order in which the network has them."""
+"""Weights by name, as `Params`, or a list of tensors in the order of the network."""
 
 KINDS = ".safetensors, .npz, .pt or .pth"
 NESTED = ("state_dict", "model_state_dict", "model", "weights", "params")

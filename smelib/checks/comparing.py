@@ -44,7 +44,7 @@ def _decibels(errors: np.ndarray) -> float:
 
 @piece("score(images, originals)", _stolen, over="clients")
 def score(images: Tensor, originals: Tensor) -> float:
-    """Match one to one so that the sum of the squared errors is least; the mean PSNR in dB.
+    """match one to one so that the sum of the squared errors is least; the mean PSNR in dB.
 
     Both are (N, channels, height, width) with pixels in [0, 1], in any order.
     """
@@ -102,7 +102,7 @@ def _interval(d: np.ndarray, *, ddof: int = 1, root: bool = True, factor: float 
 
 @piece("paired(a, b)", _scores, over="pairs of attacks")
 def paired(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """The mean of a - b over the clients, and half the width of its 95 % interval of Student's.
+    """the mean of a - b over the clients, and half the width of its 95 % interval of Student's.
 
     `a` and `b` are scores of two attacks on the same n clients, in the same order; n is at least 2.
     """
@@ -172,7 +172,7 @@ def _own(model: Network, w: Params, z: Tensor, labels: Tensor) -> list[Tensor]:
 
 @piece("parts(model, w, z, labels)", _several, over="clients")
 def parts(model: Network, w: Params, z: Tensor, labels: Tensor) -> Tensor:
-    """Each image's own gradient of the cross-entropy at w, flattened in w's order, a row each."""
+    """each image's own gradient of the cross-entropy at w, flattened in w's order, a row each."""
     return torch.stack(_own(model, w, z, labels)).detach()
 
 
@@ -224,7 +224,7 @@ def _lost(u: Tensor, others: Tensor) -> Tensor:
 
 @piece("left_out(rows)", _rows, over="updates")
 def left_out(rows: Tensor) -> Tensor:
-    """For each row, what the cosine with the sum of all loses without it: 1 - cos(u, u - row)."""
+    """for each row, what the cosine with the sum of all loses without it: 1 - cos(u, u - row)."""
     u = rows.sum(dim=0)
     return _lost(u, u - rows)
 

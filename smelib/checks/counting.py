@@ -132,7 +132,7 @@ def _intervals(seed: int) -> list[dict]:
 
 @piece("verdict(low, high, limit)", _intervals, over="sets of intervals")
 def verdict(low: np.ndarray, high: np.ndarray, limit: float) -> np.ndarray:
-    """1 (equal) where the interval lies within -limit..limit, -1 (different) where outside, else 0.
+    """1 (equal) where the interval is within −limit to limit, −1 (different) where outside, else 0.
 
     `low` and `high` are arrays, and the answer is one of integers.
     """

@@ -132,7 +132,7 @@ def _sparsities(seed: int) -> list[dict]:
 def keep_largest(before: Params, after: Params, share: float) -> Params:
     """the weights to send: wT for the share of weights that moved most, w0 for all others.
 
-    Of n weights in all layers together, math.ceil(share * n) are sent.
+    Of n weights in all layers together, `math.ceil(share * n)` are sent.
     """
     return _kept(before, after, _sizes(before, after), share)
 

@@ -38,7 +38,7 @@ def _lowest(rows, samples, goal, low, high, *, one: bool = True, bias: bool = Fa
 
 @piece("corner(rows, samples, goal, low, high)", _spaces, over="spaces")
 def corner(rows: np.ndarray, samples: int, goal: np.ndarray, low: float, high: float) -> np.ndarray:
-    """the picture of the space of rows with the least goal @ picture, pixels in [low, high].
+    """the picture of the space of rows with the least `goal @ picture`, pixels in [low, high].
 
     `rows` are `[units, pixels + 1]`, the first layer's update with the bias as last column. The
     space is that of the first `samples` right singular vectors; its last coordinate must be 1.
@@ -72,7 +72,7 @@ def _embeddings(seed: int) -> list[dict]:
 
 @piece("solve_patches(embedding, positions)", _embeddings, over="images")
 def solve_patches(embedding: Tensor, positions: Tensor) -> Tensor:
-    """the patches [m, pixels] that solve embedding = positions.T @ patches.
+    """the patches `[m, pixels]` that solve `embedding = positions.T @ patches`.
 
     `embedding` is `[dim, pixels]` and `positions` `[m, dim]`: the update of both.
     """

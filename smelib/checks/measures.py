@@ -285,7 +285,7 @@ def _squares(products: np.ndarray) -> np.ndarray:
 
 @piece("spectrum(products)", _grams, over="matrices of inner products")
 def spectrum(products: np.ndarray) -> np.ndarray:
-    """the share of all squared lengths that the best 1, 2, ... directions hold, from M M^T.
+    """the share of all squared lengths that the best 1, 2, ... directions hold, from M Mᵀ.
 
     `products` is the Gram matrix `[T, T]` of the gradients; the answer is `[T]`, and ends with 1.
     """
@@ -525,7 +525,7 @@ def _blurred(seed: int) -> list[dict]:
 
 @piece("psnr(image, original)", _blurred, over="pictures")
 def psnr(image: Tensor, original: Tensor) -> float:
-    """10 log10(1 / MSE), in decibels, of two images with pixels in [0, 1]."""
+    """10 log₁₀(1 / MSE), in decibels, of two images with pixels in [0, 1]."""
     return metrics.psnr(image, original)
 
 

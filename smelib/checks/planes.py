@@ -163,7 +163,7 @@ def copied(path: np.ndarray) -> bool:
 def broken(found: object) -> dict[str, str]:
     """What an example lacks in each of three respects; an empty sentence where it lacks nothing.
 
-    `walk`: the flow from the origin ends at x <= -3. `condition`: it turns back on the way.
+    `walk`: the flow from the origin ends at x ≤ −3. `condition`: it turns back on the way.
     `segment`: no gradient on the segment is parallel to the update. The book's own has none.
     """
     names = ("walk", "condition", "segment")
@@ -214,7 +214,7 @@ def counter_example(yours: Callable[[], tuple]) -> None:
     """Check your `counter_example()`: a trail on which the proposition's conclusion fails.
 
     It returns `(points, drop, width, time)` of a `theory.trail` whose flow from the origin ends at
-    x <= -3, breaks the condition on its way, and has no parallel point on its segment. Chapter 5's
+    x ≤ −3, breaks the condition on its way, and has no parallel point on its segment. Chapter 5's
     own, turned, mirrored or enlarged, does not count.
     """
     found = yours()

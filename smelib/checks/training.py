@@ -47,7 +47,7 @@ def train_locally(
     lr: float,
     seed: int,
 ) -> Params:
-    """wT after SGD from w0, every epoch a new torch.randperm of the stream (seed, "batches").
+    """wT after SGD from w0, every epoch a new `torch.randperm` of the stream `(seed, "batches")`.
 
     `images` are pixels, so normalise them. The stream is `seeds.generator(seed, "batches")`, made
     once; the loss is the mean cross-entropy of a batch.
@@ -193,7 +193,7 @@ def _simulations(seed: int) -> list[dict]:
 def simulate(
     model: Network, w0: Params, dummies: Tensor, labels: Tensor, order: Order, lr: float
 ) -> Params:
-    """train on dummies [E, N, C, H, W], epoch e on dummies[e]; the sum of all T gradients.
+    """train on dummies `[E, N, C, H, W]`, epoch e on `dummies[e]`; the sum of all T gradients.
 
     `order[e]` has the batches of epoch e; `dummies` are normalised. The answer is a dict, and it
     can be differentiated by the dummies through all the steps. (Chapter 8's `train`.)
@@ -265,7 +265,7 @@ def _epochs(seed: int) -> list[dict]:
 
 @piece("order_prior(dummies)", _epochs, over="sets of dummies", slopes=("dummies",))
 def order_prior(dummies: Tensor) -> Tensor:
-    """the mean squared difference of the epochs' mean images, over all E x E pairs of epochs.
+    """the mean squared difference of the epochs' mean images, over all E × E pairs of epochs.
 
     `dummies` are `[E, N, C, H, W]`; an epoch's pair with itself counts. Pure, so that it can be
     tried alone: in chapter 8 it is part of `dlfa_loss`.
@@ -278,7 +278,7 @@ def _pairwise(x: Tensor) -> Tensor:
     return (x[:, None] - x[None]).square().flatten(2).mean(dim=2)
 
 
-@order_prior.mistake("you leave out the pairs of an epoch with itself: the mean is over E x E.")
+@order_prior.mistake("you leave out the pairs of an epoch with itself: the mean is over E × E.")
 def _(dummies: Tensor) -> Tensor:
     e = len(dummies)
     return _pairwise(dummies.mean(dim=1)).sum() / (e * (e - 1))
@@ -381,9 +381,9 @@ def walk(
     """train on the dummies from w0, all at once; the middle, the remainder, the next length.
 
     `moves` steps of length `length`. The middle is the weights before step `moves // 2`; the
-    remainder is the mean of all gradients minus the one at the middle; the next length is
-    u.u / (moves mean.u) with u = w0 - wT. Pure: chapter 13's `walk` takes model, update and labels
-    from outside.
+    remainder is the mean $\\bar g$ of all gradients minus the one at the middle; the next length
+    is $\\lVert u \\rVert^2 / (n \\langle \\bar g, u \\rangle)$ with $u = w_0 - w_T$, $n$ `moves`.
+    Pure: chapter 13's `walk` takes model, update and labels from outside.
     """
     order, how = [torch.arange(len(labels))] * moves, Protocol(moves, len(labels))
     rate = torch.tensor(length, dtype=z.dtype)

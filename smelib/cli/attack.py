@@ -77,15 +77,19 @@ def attack(args: argparse.Namespace) -> dict:
 def add_options(a: argparse.ArgumentParser) -> None:
     """What the command takes."""
     a.epilog = EXAMPLE
-    a.add_argument("--dataset", default="mnist", help=f"one of {', '.join(data.LOADERS)}")
+    a.add_argument("--dataset", default="mnist", help=f"one of {', '.join(data.LOADERS)} (mnist)")
     a.add_argument("--epochs", type=int, default=10, help="local epochs E (10)")
     a.add_argument("--samples", type=int, default=10, help="the client's images N (10)")
     a.add_argument("--batch-size", type=int, help="local batch size B (all samples)")
     a.add_argument("--lr", type=number, default=0.004, help="local learning rate (0.004)")
     a.add_argument(
-        "--init", default="torch", help="initial weights: torch, lecun, lecun_scale or zero_bias"
+        "--init",
+        default="torch",
+        help="initial weights: torch, lecun, lecun_scale or zero_bias (torch)",
     )
-    a.add_argument("--labels", default="known", help="known, recovered, or a list like 3,1,4")
+    a.add_argument(
+        "--labels", default="known", help="known, recovered, or a list like 3,1,4 (known)"
+    )
     a.add_argument(
         "--defence",
         default="none",

@@ -132,7 +132,9 @@ def add_options(u: argparse.ArgumentParser) -> None:
     u.add_argument("--samples", type=int, required=True, help="the client's sample count N")
     u.add_argument("--dataset-shape", dest="shape", help="one image, channels first, like 1x28x28")
     u.add_argument("--classes", type=int, help="how many classes there are")
-    u.add_argument("--labels", default="recovered", help="recovered, or a list like 3,1,4")
+    u.add_argument(
+        "--labels", default="recovered", help="recovered, or a list like 3,1,4 (recovered)"
+    )
     u.add_argument(
         "--normalisation",
         help="how pixels in [0, 1] were normalised: raw, half, mnist, femnist, cifar, imagenet, or "

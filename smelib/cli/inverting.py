@@ -104,8 +104,8 @@ def say(result: dict, as_json: bool, out: str | None) -> None:
     print(f"{where} in {result['seconds']:.1f} s on {on}")
     if "psnr" in result:
         print(f"  PSNR {result['psnr']:.1f} dB, SSIM {result['ssim']:.2f}")
-    at = "" if result["alpha"] is None else f", alpha = {result['alpha']:.3f}"
-    print(f"  gradient mismatch L_sim = {result['l_sim']:.4f}{at}")
+    at = "" if result["alpha"] is None else f", at alpha {result['alpha']:.3f}"
+    print(f"  gradient mismatch {result['l_sim']:.4f}{at}")
     if result["stopped"] != Stop.FINISHED:
         print(f"  {result['stopped']} after {result['steps']} steps")
     if "said" in result:

@@ -80,10 +80,11 @@ def _shared_options(command: argparse.ArgumentParser) -> None:
     own = ", package.module:factory, or a torch.export file.pt2"
     own = own if command.prog.endswith("audit") else ""
     add("--network", default="cnn", help=f"{', '.join(models.NETWORKS)}{own} (cnn)")
-    add("--preset", default="fast", help="schedule of ig and sme: fast (200 steps) or paper (1000)")
+    schedule = "schedule of ig and sme: fast, 200 steps, or paper, 1000 (fast)"
+    add("--preset", default="fast", help=schedule)
     add("--steps", type=int, help="iterations, if not the preset's number")
     add("--restarts", type=int, default=1, help="independent starts (1)")
     add("--seed", type=seed, default=0, help="of everything random (0)")
-    add("--device", default="auto", help="auto, cpu, cuda, mps")
+    add("--device", default="auto", help="auto, cpu, cuda, mps (auto)")
     add("--out", help="folder for weights, pictures and result.json")
     add("--json", action="store_true", help="print one JSON object")

@@ -66,6 +66,7 @@ def add_options(s: argparse.ArgumentParser) -> None:
         default="results",
         help="folder of the CSV files (results)",
     )
-    s.add_argument("--page", default="book/scoreboard.md", help="where --write puts the page")
+    page = "book/scoreboard.md"
+    s.add_argument("--page", default=page, help=f"where --write puts the page ({page})")
     s.add_argument("--write", action="store_true", help="write the page and the manifest")
     s.set_defaults(run=scoreboard)

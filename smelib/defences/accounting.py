@@ -17,8 +17,9 @@ def client_epsilon(norm: float, sigma: float, *, delta: float, rounds: int = 1) 
     """Epsilon of a whole client that sends `compose(clip(norm), noise(sigma))`, `rounds` times.
 
     The server sees this client's update alone, so its neighbour is a client with any other data,
-    up to 2C away: $\\mu = 2 C \\sqrt{R} / \\sigma$ after R rounds. Epsilon is the smallest with
-    $\\Phi(\\mu/2 - \\epsilon/\\mu) - e^\\epsilon \\Phi(-\\mu/2 - \\epsilon/\\mu) \\le \\delta$.
+    up to $2C$ away, $C$ the `norm`: $\\mu = 2 C \\sqrt{R} / \\sigma$ after $R$ rounds. It is the
+    smallest $\\varepsilon$ with $\\Phi(\\mu/2 - \\varepsilon/\\mu) -
+    e^\\varepsilon \\Phi(-\\mu/2 - \\varepsilon/\\mu) \\le \\delta$.
     For Gaussian noise that is exact, and not a bound.  [Balle18, Theorem 8; Dong22]
     """
     _probability(delta, "delta")
@@ -47,7 +48,8 @@ def reconstruction_bound(
     `noise` is DP-SGD's multiplier, `rate` the share of samples in a batch, `steps` their number;
     the attacker knows every sample but one, and all gradients on the way.  [Hayes23]
     Of all events that have the chance `prior` without the sample, the likeliest with it: for
-    `rate=1` that is $\\Phi(\\Phi^{-1}(\\kappa) + \\sqrt T / \\sigma)$, else drawn `draws` times.
+    `rate=1` that is $\\Phi(\\Phi^{-1}(\\kappa) + \\sqrt T / \\sigma)$, where $\\kappa$ is `prior`,
+    $T$ `steps` and $\\sigma$ `noise`; for a smaller rate it is drawn `draws` times.
     """
     _probability(prior, "the chance to guess, prior=,")
     if not 0 < rate <= 1 or not noise > 0:

@@ -1,4 +1,4 @@
-"""The seam: what a defence is, the one that does nothing, and several in a row."""
+"""A function from update to update; the one that does nothing, and several in a row."""
 
 from __future__ import annotations
 

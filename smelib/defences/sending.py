@@ -85,7 +85,7 @@ def quantise(bits: int) -> Defence:
     """Round every weight's move at random to one of $2^b$ values, so that its mean is right.
 
     The values lie evenly between the layer's $\\pm \\max|\\Delta|$; the nearer of two neighbours
-    is the likelier.  [Alistarh17, Suresh17]. Floats have 32 bits: so many or more change nothing.
+    is the likelier [Alistarh17, Suresh17]. Floats have 32 bits: so many or more change nothing.
     """
     bits = whole(bits, "the number of bits")
     if bits >= 32:

@@ -127,7 +127,7 @@ def cnn(
 def mlp(
     shape: tuple[int, int, int], classes: int, *, init: str = "torch", seed: int = 0
 ) -> Network:
-    """Three linear layers with a thousand hidden units each."""
+    """Three linear layers, a thousand units in each of the two hidden ones."""
     shape, classes = sizes(shape, classes)
 
     def make() -> nn.Module:

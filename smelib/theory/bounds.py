@@ -55,12 +55,16 @@ def _demand(name: str, value: float, holds: bool, kind: str) -> None:
 
 
 def gd_bound(path: Path) -> float:
-    """The proofs' bound for GD on the best $L_{sim}$, $G_2^2 (1 + \\kappa)^2 + \\varepsilon^2$."""
+    """The proofs' bound for GD on the best $L_{\\mathrm{sim}}$.
+
+    It is $G_2^2 (1 + \\kappa)^2 + \\varepsilon^2$, with the path's `detour` $\\kappa$ and `price`
+    $\\varepsilon$.
+    """
     return (path.outside * (1 + path.detour)) ** 2 + path.price**2
 
 
 def sgd_bound(path: Path, gap: float) -> float:
-    """The proofs' theorem on SGD: where $\\rho < 1$, $L_{sim} \\le \\rho^2$ somewhere.
+    """The proofs' theorem on SGD: where $\\rho < 1$, $L_{\\mathrm{sim}} \\le \\rho^2$ somewhere.
 
     `path` is that of gradient descent without noise, and `gap` a bound on the distance between the
     ends of the two runs: $\\eta S \\sqrt{T / \\vartheta}$, or $\\eta$ times the summed noise.
@@ -77,7 +81,9 @@ class Constants:
     """What the paper's bounds are made of; losses and steps are those of descent without noise.
 
     `outside` is $G_2$, `lipschitz` $L$, `drop` $\\ell(w_0) - \\ell(w_T)$, `left`
-    $\\ell(w_T) - \\ell(w^*)$, `noise` $E_{max}$, the largest norm of a batch's gradient noise.
+    $\\ell(w_T) - \\ell(w^*)$, `noise` $E_{\\max}$, the largest norm of a batch's gradient noise;
+    `beta` $\\beta$, the gradient's Lipschitz constant; `gamma` $\\gamma$, the least curvature
+    (strong convexity); `lr` $\\eta$, the learning rate; `steps` $T$, how many there are.
     """
 
     outside: float
@@ -103,7 +109,10 @@ class Constants:
 
     @property
     def c_gd(self) -> float:
-        """$C_{GD}^2 = \\frac{T G^2(\\eta, \\beta) L^2}{\\ell(w_0) - \\ell(w_T)}$.
+        """The constant $C_{\\mathrm{GD}}$ of the paper's theorems.
+
+        $C_{\\mathrm{GD}}^2 = \\dfrac{T \\, G^2(\\eta, \\beta) \\, L^2}{\\ell(w_0) - \\ell(w_T)}$,
+        where $G^2(\\eta, \\beta) = \\dfrac{\\eta \\, G_2^2}{1 - \\eta \\beta / 2}$.
 
         Infinite where the loss did not fall or $\\eta \\beta \\ge 2$, when it need not.
         """
@@ -115,17 +124,20 @@ class Constants:
 
 
 def paper_gd_bound(k: Constants) -> float:
-    """The paper's bound $(G_2 + C_{GD})^2$, without its unnamed error term. [Zhu23, Theorem 4.3]"""
+    """The paper's bound $(G_2 + C_{\\mathrm{GD}})^2$, without its unnamed error term.
+
+    [Zhu23, Theorem 4.3]
+    """
     return (k.outside + k.c_gd) ** 2
 
 
 def paper_sgd_bound(k: Constants) -> tuple[float, float]:
     """The paper's bound for SGD, and the probability it comes with. [Zhu23, Theorem 4.5]
 
-    Infinite where $C_{GD} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out, and where it
-    divides by zero ($\\gamma = 0$, $G_2 = 1$, a run that ends at the minimum). A probability of
-    zero or less promises nothing. Its exponent has the $c^2$ of the paper's lemma, which the proof
-    gives; the theorem prints $c$.
+    Infinite where $C_{\\mathrm{GD}} \\ge 1$ or $\\eta \\ge 1$, which the theorem leaves out, and
+    where it divides by zero ($\\gamma = 0$, $G_2 = 1$, a run that ends at the minimum). A
+    probability of zero or less promises nothing. Its exponent has the $c^2$ of the paper's lemma,
+    which the proof gives; the theorem prints $c$.
     """
     with np.errstate(over="ignore"):
         growth = np.float64(1 + k.lr * k.beta) ** (k.steps - 1)

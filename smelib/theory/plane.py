@@ -19,6 +19,7 @@ from scipy.special import logsumexp, softmax
 from smelib.errors import InputError
 
 Field = Callable[[np.ndarray], np.ndarray]
+"""A function of points `[..., d]`: a loss, which is `[...]`, or a gradient, `[..., d]`."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def helix_field(w: np.ndarray) -> np.ndarray:
 
 
 def helix() -> Landscape:
-    """A loss in three dimensions whose gradient flow from the origin is exactly that helix.
+    """A loss in three dimensions whose flow from the origin is exactly the helix of `helix_field`.
 
     $\\ell(x, y, z) = -2 z - y \\cos z + (x + 1) \\sin z$. Unlike `helix_field` it has no curl.
     """
