@@ -53,9 +53,9 @@ ROWS = {
 PAIRS = [("femnist E50 N10", "torch", 10), ("femnist E10 N10", "torch", 10)]
 PAIRS += [("femnist E20 N10", "torch", 10)]
 PAIRS += [(f"femnist E{e} N10", "lecun", 10) for e in (50, 10, 20)]
-FEW = {"mlp E10 N10": 3, "lenet E10 N10": 10, "trained R20 E10 N10": 10}  # and 6 of the others
+FEW = {"mlp E10 N10": 3, **{f"femnist E{e} N50": 6 for e in (10, 50)}}  # and 10 of the others
 PAIRS += [
-    (name, "torch", FEW.get(name, 6))
+    (name, "torch", FEW.get(name, 10))
     for name in ROWS
     if not name.startswith("femnist") or "N50" in name
 ]

@@ -428,6 +428,15 @@ def main() -> int:
     return 0
 
 
+NAMES = {"femnist": "FEMNIST", "cifar100": "CIFAR-100", "jax": "JAX"}
+
+
+def named(case: str) -> str:
+    """A case as people write it: `femnist-N50` is FEMNIST, N = 50."""
+    dataset, _, samples = case.partition("-N")
+    return f"{NAMES[dataset]}, N = {samples}" if samples else NAMES.get(dataset, dataset)
+
+
 def speed_table(found: dict) -> str:
     """The verdicts, memory, and the throughput of several attacks at once, as Markdown."""
     ratios = {name: (mine, ratio, met) for name, mine, _, ratio, _, met in found["verdicts"]}
@@ -444,7 +453,7 @@ def speed_table(found: dict) -> str:
     for step in steps:
         cells = [mark(f"{step} / {other}") for other in ("floor", "textbook", "jax")]
         case, method, *kind = step.split()
-        label = " ".join([case, method.upper(), *kind]).removesuffix(" ours")
+        label = " ".join([f"{named(case)}:", method.upper(), *kind]).removesuffix(" ours")
         milliseconds = ratios[f"{step} / floor"][0]
         lines.append(f"| {label} | {milliseconds:.1f} | " + " | ".join(cells) + " |")
     lines += [
@@ -454,12 +463,13 @@ def speed_table(found: dict) -> str:
     lines += ["|---|---:|---:|---:|"]
     for case in found["cases"]:
         names = ("sme / ig", "sme alpha/4 / ig", "sme alpha/4 / ig, compiled")
-        lines.append(f"| {case} | " + " | ".join(mark(f"{case} {n}") for n in names) + " |")
+        cells = [mark(f"{case} {n}") for n in names]
+        lines.append(f"| {named(case)} | " + " | ".join(cells) + " |")
     lines += ["", "Peak memory of IG and SME beyond what Python and torch take, in MB:", ""]
     lines += ["| | IG | SME |", "|---|---:|---:|"]
     for name, held in found["cases"].items():
         cells = [f"{m['mb'] - m['base_mb']:.0f}" for m in held["memory"].values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {named(name)} | " + " | ".join(cells) + " |")
     lines += ["", "Several attacks at once under `vmap`, milliseconds per attack and step, N = 10:"]
     counts = AT_ONCE["femnist"]
     lines += ["", "| | " + " | ".join(f"{r} at once" for r in counts) + " |"]
@@ -467,7 +477,7 @@ def speed_table(found: dict) -> str:
     for name, row in found["batched"].items():
         cells = [f"{row[str(r)]:.1f}" if str(r) in row else "" for r in counts]
         dataset, method = name.split()
-        lines.append(f"| {method.upper()}, {dataset} | " + " | ".join(cells) + " |")
+        lines.append(f"| {method.upper()}, {named(dataset)} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -479,7 +489,9 @@ def dlfa_table(found: dict) -> str:
             f"{m['seconds']:.2f} s, {m['mb'] - m['base_mb']:.0f} MB" if m else "not tried"
             for m in (row["lean"], row["full"])
         ]
-        lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+        case, _, steps = name.partition(", ")
+        label = f"{named(case.replace(' N = ', '-N'))}, {steps}"
+        lines.append(f"| {label} | {cells[0]} | {cells[1]} |")
     return "\n".join(lines) + "\n"
 
 
@@ -491,21 +503,21 @@ def picture(found: dict, path: Path) -> None:
     shades = dict(zip(kinds, ("#0072B2", "#56B4E9", "#999999", "#E69F00"), strict=True))
     cases = [(c, m) for c in ("femnist-N50", "cifar100-N10") for m in ("ig", "sme")]
     with smelib.viz.style():
-        figure, axis = plt.subplots(figsize=(7.2, 3.2))
+        figure, axis = plt.subplots(figsize=(7.2, 3.4))
         for i, kind in enumerate(kinds):
             ms = [found["cases"][c]["ms"] for c, _ in cases]
             if f"ig {kind}" not in ms[0]:
                 continue
             bars = [t[f"{m} {kind}"] / t[f"{m} floor"] for t, (_, m) in zip(ms, cases, strict=True)]
-            axis.bar(
-                [x + 0.2 * i - 0.3 for x in range(4)], bars, 0.19, label=kind, color=shades[kind]
-            )
+            places = [x + 0.2 * i - 0.3 for x in range(4)]
+            axis.bar(places, bars, 0.19, label=named(kind), color=shades[kind])
         axis.axhline(1, color=smelib.viz.INK, linewidth=1)
-        labels = [f"{m.upper()}, {c.replace('-', ' ')}" for c, m in cases]
+        labels = [f"{m.upper()}\n{named(c)}" for c, m in cases]
         axis.set(xticks=range(4), xticklabels=labels, ylabel="time of a step / floor")
-        axis.set_title("A compiled step is close to its arithmetic alone")
-        axis.legend(ncols=4, loc="upper left", fontsize=9)
-        axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
+        axis.set_title("A compiled step is close to its arithmetic alone", pad=30)
+        axis.legend(ncols=4, loc="lower left", bbox_to_anchor=(-0.01, 1), columnspacing=1.2)
+        axis.grid(axis="x", visible=False)
+        axis.set_axisbelow(True)
     figure.savefig(path)
 
 
@@ -523,7 +535,7 @@ def throughput_picture(found: dict, path: Path) -> None:
                 axis.plot(at, row.values(), marker="o", color=colour, label=method.upper())
             axis.set(xlabel="attacks at once", xticks=at)
             axis.set_ylim(0, 1.05 * axis.get_ylim()[1])
-            axis.set_title(f"{dataset}, N = 10", fontsize=10, fontweight="normal")
+            axis.set_title(f"{named(dataset)}, N = 10", fontsize=10, fontweight="normal")
         title = "Several attacks at once: the small network gains, the large one does not"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         axes[0].set_ylabel("ms per attack and step")
