@@ -21,6 +21,7 @@ RELEASE = ROOT / "assignments" / "release"
 sys.path.insert(0, str(ROOT / "book"))
 import repository  # noqa: E402
 
+WORDS = {"topk": "top-k"}  # aspects that students read under another name
 HAND_IN = """## Hand in
 
 Choose *Kernel, Restart and run all* (on Colab *Runtime, Restart session and run all*) and read the
@@ -48,13 +49,16 @@ Read first: {"chapters" if len(assignment.reads) > 1 else "chapter"} {chapters}.
 
 
 def _worth(assignment: Assignment, source: str) -> str:
-    """Each `{{name}}` becomes what the part is worth."""
+    """Each `{{name}}` becomes what the part is worth; each question says its points."""
     for part in assignment.parts:
-        detail = ", ".join(f"{aspect} {n}" for aspect, n in part.points.items())
+        detail = ", ".join(f"{WORDS.get(aspect, aspect)} {n}" for aspect, n in part.points.items())
         words = f"*`{part.name}`: {part.worth} points*"
         if len(part.points) > 1:
             words = f"*`{part.name}`: {part.worth} points ({detail})*"
         source = source.replace(f"{{{{{part.name}}}}}", words)
+    for what, points, _ in assignment.rubric:
+        question = f"**{what.partition(':')[0]}** ("
+        source = source.replace(question, f"{question}{points} points, ")
     return source
 
 
@@ -70,7 +74,8 @@ def notebook(assignment: Assignment, number: int, *, solved: bool = False) -> No
     for cell in catalogue.cells(assignment.name):
         if cell.code:
             hide = catalogue.SOLUTION.sub(r"\g<1>...\n", cell.source + "\n").rstrip()
-            made.append(v4.new_code_cell(cell.source if solved else hide))
+            mine = {"tags": ["your-turn"]} if hide != cell.source and not solved else {}
+            made.append(v4.new_code_cell(cell.source if solved else hide, metadata=mine))
         else:
             made.append(v4.new_markdown_cell(_worth(assignment, cell.source)))
     made.append(v4.new_markdown_cell(HAND_IN))
