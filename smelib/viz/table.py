@@ -45,7 +45,8 @@ class Table:
         name = max(len(row[0]) for row in self.rows)  # how much room a phone gives to rows' names
         return (
             f'<div class="smelib-table"><style>{style}</style><div tabindex="0">'
-            f'<table style="--name: {name}"><thead>{head}</thead><tbody>{body}</tbody></table></div>{note}</div>'
+            f'<table style="--name: {name}"><thead>{head}</thead><tbody>{body}</tbody></table>'
+            f"</div>{note}</div>"
         )
 
     def _numeric(self) -> list[bool]:
