@@ -74,6 +74,17 @@ def test_compare_shows_each_reconstruction_under_its_original() -> None:
             assert np.array_equal(shown[3 * row + column], shown[column])
 
 
+def test_a_row_s_name_can_be_read_on_paper() -> None:
+    import matplotlib.pyplot as plt
+
+    images = pictures(2, 1, 4, 4)
+    figure = viz.compare(images, {"SME": images, "retrace": images})
+    inks = {a.get_ylabel(): a.yaxis.label.get_color() for a in figure.axes if a.get_ylabel()}
+    assert inks["SME"] == viz.COLOURS["sme"]
+    assert inks["retrace"] == viz.INK, "its own colour is too light for words"
+    plt.close(figure)
+
+
 def test_an_attack_keeps_its_colour_and_the_style_stays_inside() -> None:
     before = mpl.rcParams.copy()
     figure = viz.curves(
