@@ -110,6 +110,13 @@ class Evidence:
         return self.verdict == UNDECIDED and len(self.pairs) >= verdicts.LOOKS[-1]
 
     @property
+    def why(self) -> str:
+        """What leaves it undecided, in words; empty where it is decided."""
+        if self.verdict != UNDECIDED:
+            return ""
+        return "too close" if self.close else "too few clients"
+
+    @property
     def size(self) -> str:
         """Whether the effect is as large as the paper's, by the rule for cells; or empty."""
         if self.paper is None or not self.pairs:

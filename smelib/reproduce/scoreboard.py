@@ -111,9 +111,7 @@ def _claim_lines(board: Board, name: str) -> list[str]:
         paper = "–" if e.paper is None else text(e.paper.value, scale, signed=True)
         whose = "" if e.effect.init == "torch" else f" ({e.effect.init})"
         ours = text(e.ours.value, scale, signed=True)
-        size = f", size {e.size}" if e.size else ""
-        if e.verdict == "undecided":
-            size = ", too close" if e.close else ", too few clients"
+        size = f", {e.why}" if e.why else f", size {e.size}" if e.size else ""
         lines.append(
             f"  {e.effect.label + whose:50} paper {paper:>6}  ours {ours:>6} "
             f"{between(e.ours, scale):16} {len(e.pairs):2}  {e.verdict}{size}"

@@ -68,8 +68,8 @@ def _badge(word: str) -> str:
 
 def _size(e: Evidence) -> str:
     """How large an effect is beside the paper's, or why it is undecided; else nothing."""
-    if e.verdict == "undecided":
-        return "too close" if e.close else "too few clients"
+    if e.why:
+        return e.why
     if e.paper is not None and e.sign == 0:
         return "claimed: level"
     if e.size != verdicts.DIFFERENT:
