@@ -226,6 +226,7 @@ PLAN = tuple(
         ("architectures", "lenet_softmax-E10-N10", REBALANCED, "torch", 5),
         ("main", "femnist-E20-N10", "dlfa", BOTH, 5),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
+        ("main", "femnist-E50-N10", "dlfa", "torch", 10),  # where three left it open
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
         ("main", "cifar100-E10-N10", "dlfa", BOTH, 3),
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
