@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = ("IG", "SME", "DLFA")
+FIRST = "FEMNIST, E = 10, N = 10"
 WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
 NUMBER = r"[-+−]?\d+\.\d+"
 # ours, its error if it has one, and in brackets how many clients
@@ -41,9 +42,10 @@ def board() -> dict[tuple[str, ...], tuple[str, str]]:
     """Every number on the scoreboard: what it is, its value and its clients."""
     found = {}
     for row in rows("cells"):
-        weights, _, softmax = row["weights"].partition(", ")
-        name = row["row"].replace("lenet", "lenet_softmax") if softmax else row["row"]
-        found[row["quantity"], name, row["method"], weights] = row["ours"], row["clients"]
+        found[row["quantity"], row["row"], row["method"], row["weights"]] = (
+            row["ours"],
+            row["clients"],
+        )
     text = (ROOT / "book" / "scoreboard.md").read_text("utf-8")
     claims = text.split('<div class="scores claims ')[1].split("</table>")[0]
     for claim in claims.split('<tr class="claim">')[1:]:
@@ -77,21 +79,19 @@ def tabled(chapter: str) -> Iterator[dict[str, str]]:
         rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in page.split("<tr>")[1:]]
         rows = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
         for row in rows[1:]:
-            row[0] = row[0].replace("\u2011", "-")  # a hyphen at which no line breaks
             yield dict(zip(rows[0], row, strict=True))
 
 
 def chapter_3() -> Iterator[Fact]:
     pattern = rf"^E = (\d+) +{NUMBER} dB +({NUMBER}) dB +(\d+)$"
     for e, value, n in re.findall(pattern, "\n".join(printed("03")), re.M):
-        yield ("PSNR (dB)", f"femnist-E{e}-N10", "IG", "PyTorch's"), value, n
+        yield ("PSNR (dB)", f"FEMNIST, E = {e}, N = 10", "IG", "PyTorch's"), value, n
 
 
 def chapter_7() -> Iterator[Fact]:
     pattern = rf"([\w-]+), E = (\d+) +(IG|SME) +{NUMBER} dB +({NUMBER}) ± {NUMBER} dB +(\d+)"
     for name, e, method, value, n in re.findall(pattern, "\n".join(printed("07"))):
-        data = name.lower().replace("-", "")  # CIFAR-100 is cifar100 on the board
-        yield ("PSNR (dB)", f"{data}-E{e}-N10", method, "PyTorch's"), value, n
+        yield ("PSNR (dB)", f"{name}, E = {e}, N = 10", method, "PyTorch's"), value, n
 
 
 def chapter_8() -> Iterator[Fact]:
@@ -100,8 +100,8 @@ def chapter_8() -> Iterator[Fact]:
         r"(\d+)$"
     )
     for method, psnr, loss, n in re.findall(pattern, "\n".join(printed("08")), re.M):
-        yield ("PSNR (dB)", "femnist-E10-N10", method, "PyTorch's"), psnr, n
-        yield ("Lsim", "femnist-E10-N10", method, "PyTorch's"), loss, n
+        yield ("PSNR (dB)", FIRST, method, "PyTorch's"), psnr, n
+        yield ("Lsim", FIRST, method, "PyTorch's"), loss, n
 
 
 def chapter_9() -> Iterator[Fact]:
@@ -118,7 +118,7 @@ def chapter_9() -> Iterator[Fact]:
             if "DLFA over SME" in line and (ours := line[f"{quantity}, ours"]):
                 value, n = re.fullmatch(rf"({NUMBER}×) \((\d+)\)", ours).groups()
                 yield (f"{quantity} ÷ SME's", name, "DLFA", "PyTorch's"), value, n
-        for whose in WEIGHTS.values() if "cosine at w0, FEMNIST" in line else ():
+        for whose in WEIGHTS.values() if "cosine at w0" in line else ():
             if match := re.match(OURS, line[f"ours, {whose}"]):
                 yield ("cosine at α = 0", name, "path", whose), match[1], match[2]
         if match := re.match(OURS, line.get("ours, dB (clients)", "")):
@@ -132,26 +132,21 @@ def chapter_10() -> Iterator[Fact]:
             if not (match := re.match(OURS, line.get(f"{method}, ours", ""))):
                 continue
             if "change of PSNR in dB" in line:
-                r, e, n = (part[1:] for part in name.split("-"))
-                label = f"{method} after {r} rounds, E = {e}, N = {n}"
+                label = name.replace("FEMNIST", method)
                 yield ("Training protects", label, "PyTorch's"), match[1], match[2]
             elif "PSNR in dB" in line:
-                where = name.replace("R1-", "femnist-") if name.startswith("R1-") else name
-                yield ("PSNR (dB)", where, method, "PyTorch's"), match[1], match[2]
-
-
-NETWORKS = {"LeNet": "lenet_softmax"}  # the form that chapter 11 finds to be the paper's
+                yield ("PSNR (dB)", name, method, "PyTorch's"), match[1], match[2]
 
 
 def chapter_11() -> Iterator[Fact]:
     for line in printed("11"):
-        if found := re.match(r"(\w+), E = (\d+), N = (\d+) +\d", line):
-            name, e, n_images = found.groups()
+        if found := re.match(r"(\w+, E = \d+, N = \d+) +\d", line):
             columns = re.findall(rf"{NUMBER} \| ({NUMBER}) \((\d+)\)|  (–)", line)
+            # LeNet in the form that the chapter finds to be the paper's
+            weights = "PyTorch's, softmax" if line.startswith("LeNet") else "PyTorch's"
             for method, (value, n, _) in zip(METHODS, columns, strict=False):
                 if value:
-                    row = f"{NETWORKS.get(name, name.lower())}-E{e}-N{n_images}"
-                    yield ("PSNR (dB)", row, method, "PyTorch's"), value, n
+                    yield ("PSNR (dB)", found[1], method, weights), value, n
 
 
 CHAPTERS = {  # and how many numbers of the scoreboard each prints at least

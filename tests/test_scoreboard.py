@@ -37,6 +37,7 @@ from smelib.reproduce.plan import Job
 from smelib.reproduce.store import Ledger
 
 ROW = "femnist-E10-N10"  # the paper: SME 30.3, IG 27.8
+SAID = "FEMNIST, E = 10, N = 10"
 NOW = provenance.RESULTS_VERSION
 
 
@@ -334,7 +335,11 @@ def test_an_undecided_effect_says_whether_clients_are_wanting(
     measured(tmp_path, "sme", *(30 + 4 * (draw - draw.mean())))
     board = boards.read(tmp_path)
     assert f"undecided, {why}" in boards.summary(board)
-    assert f"{why}</small>" in page.page(board)
+    text = page.page(board)
+    assert f"{why}</small>" in text
+    wanted = f"{10 - clients} more clients for an undecided effect of sme-over-ig: {SAID}"
+    command = f"smelib reproduce main --rows {ROW} --methods sme,ig --inits torch --seeds 10"
+    assert (wanted in text) == (command in text) == (why == "too few clients")
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(12.1, "does not"), (12.9, "holds")])
@@ -573,7 +578,7 @@ def test_filters_and_headings_work_and_nothing_is_thrown(tmp_path: Path) -> None
         assert len(shown("paper")) == 6
         tab.get_by_label("method").select_option("IG")
         tab.get_by_label("quantity").select_option("L_sim")
-        assert shown("row") == [ROW, "cifar100-E10-N10"]
+        assert shown("row") == [SAID, "CIFAR-100, E = 10, N = 10"]
         assert tab.locator(".filters output").inner_text() == "2 of 6 shown"
         for name in ("method", "quantity"):
             tab.get_by_label(name).select_option("")
@@ -663,5 +668,5 @@ def test_a_guess_above_the_paper_s_level_is_said(
     held = json.dumps({f"{ROW} {k}": guess for k in (0, 1)})
     monkeypatch.setattr(page.published, "results", lambda name: held)
     text = "\n".join(page._worth(board))
-    assert f"| {ROW} | {level} dB | 11.0 dB | 2 | 30.5 dB |" in text
+    assert f"| {SAID} | {level} dB | 11.0 dB | 2 | 30.5 dB |" in text
     assert ("no attack is needed for." in text) == (level > 18)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smelib.errors import InputError, nearest
-from smelib.reproduce import cells, verdicts
+from smelib.reproduce import cells, names, verdicts
 from smelib.reproduce.plan import INITS, REBALANCED, ROWS, Job, cheapest_first, planned
 from smelib.reproduce.verdicts import DECIBELS, FACTORS, Interval, Mean, Scale
 
@@ -127,10 +127,11 @@ class Evidence:
 
 def _settings(sizes: Sequence[int] = (10, 50)) -> Iterator[tuple[str, str]]:
     """Rows of the main table with their names for readers."""
-    for data, said in (("femnist", "FEMNIST"), ("cifar100", "CIFAR-100")):
+    for data in ("femnist", "cifar100"):
         for n in sizes:
             for e in (10, 20, 50):
-                yield f"{data}-E{e}-N{n}", f"{said}, E = {e}, N = {n}"
+                row = f"{data}-E{e}-N{n}"
+                yield row, names.row("main", row)
 
 
 def _over(more: str, less: str, rows: Iterator[tuple[str, str]], **common: object) -> list[Effect]:
@@ -147,16 +148,17 @@ def _against_dlfa() -> list[Effect]:
     for r in (5, 10, 20):
         for n in (10, 50):
             for e in (10, 20):
-                sides = (Side("trained", f"R{r}-E{e}-N{n}", m) for m in ("sme", "dlfa"))
-                found.append(Effect(f"FEMNIST after {r} rounds, E = {e}, N = {n}", *sides))
-    for row, said in (
-        ("mlp", "MLP"),
-        ("lenet_softmax", "LeNet"),
-        ("resnet8", "ResNet8"),
-        ("vit", "ViT"),
+                row = f"R{r}-E{e}-N{n}"
+                sides = (Side("trained", row, m) for m in ("sme", "dlfa"))
+                found.append(Effect(names.row("trained", row), *sides))
+    for printed, ours in (
+        ("mlp", "mlp"),
+        ("lenet", "lenet_softmax"),  # the form that is the paper's
+        ("resnet8", "resnet8"),
+        ("vit", "vit"),
     ):
-        sides = (Side("architectures", f"{row}-E10-N10", m) for m in ("sme", "dlfa"))
-        found.append(Effect(f"{said}, E = 10, N = 10", *sides))
+        sides = (Side("architectures", f"{ours}-E10-N10", m) for m in ("sme", "dlfa"))
+        found.append(Effect(names.row("architectures", f"{printed}-E10-N10"), *sides))
     return found
 
 
@@ -191,11 +193,9 @@ def _large() -> list[Effect]:
 
 def _cost() -> list[Effect]:
     found = []
-    for data, said in (("femnist", "FEMNIST"), ("cifar100", "CIFAR-100")):
-        for e in (10, 20, 50):
-            row = f"{data}-E{e}-N50"
-            sides = (Side("cost", row, m, "hours_per_100") for m in ("dlfa", "sme"))
-            found.append(Effect(f"{said}, E = {e}, N = 50", *sides, sign=1, scale=FACTORS))
+    for row in ROWS["cost"]:
+        sides = (Side("cost", row, m, "hours_per_100") for m in ("dlfa", "sme"))
+        found.append(Effect(names.row("cost", row), *sides, sign=1, scale=FACTORS))
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from smelib.errors import InputError
-from smelib.reproduce import published, tables, verdicts
+from smelib.reproduce import names, published, tables, verdicts
 from smelib.reproduce.scoreboard import Board, chance, tally, whom
 
 HERE = Path(__file__).parent
@@ -54,8 +54,8 @@ def _elsewhere(board: Board) -> list[str]:
         and c.counted and c.values
     }  # fmt: skip
     said = [
-        f"{row}: {np.mean(v):.1f} dB over {len(v)} clients, here {mine[row].ours:.1f} over "
-        f"{len(mine[row].values)}"
+        f"{names.row('main', row)}: {np.mean(v):.1f} dB over {len(v)} clients, here "
+        f"{mine[row].ours:.1f} over {len(mine[row].values)}"
         for row, v in held.items()
         if row in mine
     ]
@@ -85,15 +85,19 @@ def _worth(board: Board) -> list[str]:
     }  # fmt: skip
     lines = ["| | mean image | best of 1,000 | clients | SME |", "|---|---:|---:|---:|---:|"]
     means = {row: np.mean([v["mean image"] for v in values]) for row, values in held.items()}
-    above = [f"{row}, with {value:.1f} dB" for row, value in means.items() if value > 18]
+    above = [
+        f"{names.row('main', row)}, with {value:.1f} dB" for row, value in means.items()
+        if value > 18
+    ]  # fmt: skip
     broken = (
         "The paper calls a picture below 18 dB visually broken. The mean image alone is above that "
-        f"in {', '.join(above)}; there 18 dB is a level that no attack is needed for."
+        f"for {'; for '.join(above)}: there 18 dB is a level that no attack is needed for."
     )
     for row, values in held.items():
         mean, best = (np.mean([v[k] for v in values]) for k in ("mean image", "best of 1000"))
         sme = f"{mine[row].ours:.1f} dB" if row in mine else "–"
-        lines.append(f"| {row} | {mean:.1f} dB | {best:.1f} dB | {len(values)} | {sme} |")
+        said = (names.row("main", row), f"{mean:.1f} dB", f"{best:.1f} dB", str(len(values)), sme)
+        lines.append(f"| {' | '.join(said)} |")
     return [
         "## What a decibel is worth",
         "",

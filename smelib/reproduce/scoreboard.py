@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smelib.reproduce import verdicts
+from smelib.reproduce import names, verdicts
 from smelib.reproduce.cells import COLUMNS, Cell, Shelf, by_chance, cells, client, counts, good
 from smelib.reproduce.claims import Evidence, claims, weigh
 
@@ -83,8 +83,7 @@ def tally(names: Iterable[str]) -> str:
 
 def whom(board: Board) -> str:
     """On how many clients the numbers rest."""
-    named = {"femnist": "FEMNIST", "cifar100": "CIFAR-100"}
-    parts = ", ".join(f"{n} of {named.get(data, data)}" for data, n in board.clients.items())
+    parts = ", ".join(f"{n} of {names.DATA.get(data, data)}" for data, n in board.clients.items())
     return f"{board.attacks:,} attacks on {board.distinct} distinct clients ({parts or 'none'})"
 
 

@@ -10,16 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from smelib.reproduce import prices, strips, verdicts
+from smelib.reproduce import names, prices, strips, verdicts
 from smelib.reproduce.cells import COLUMNS, ORDER, QUANTITY, Cell, by_chance, counts
 from smelib.reproduce.claims import Evidence, claims
-from smelib.reproduce.plan import Job
+from smelib.reproduce.plan import ROWS, Job
 from smelib.reproduce.scoreboard import Board, between, tally, text
 from smelib.version import REPOSITORY
 
-NAMES = {"ig": "IG", "sme": "SME", "dlfa": "DLFA", "retrace": "retrace", "path": "path"}
-NAMES["dlfa_rebalanced"] = "DLFA, rebalanced"
-WEIGHTS = {"torch": "PyTorch's", "lecun": "LeCun's"}
 HEADINGS = (
     *("verdict", "table", "row", "method", "quantity", "weights"),
     *("paper", "ours", "difference", "clients", "results"),
@@ -92,7 +89,7 @@ def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
         ours = f"{text(e.ours.value, scale, signed=True)} <small>{between(e.ours, scale)}</small>"
         label = escape(e.effect.label)
         if e.effect.init != "torch":
-            label += f" <small>{WEIGHTS[e.effect.init]} weights</small>"
+            label += f" <small>{names.WEIGHTS[e.effect.init]} weights</small>"
         same = f'<small class="size">{_size(e)}</small>'
         picture = strips.effect(axis, e.ours, e.paper, e.verdict)
         lines.append(
@@ -147,7 +144,7 @@ def forest(board: Board) -> list[str]:
     axis = strips.Axis(-10.0, 10.0)
     rows = []
     for c in shown:
-        name = f"{c.row} {NAMES[c.method]}"
+        name = f"{names.short(c.table, c.row)} {names.METHODS[c.method]}"
         picture = strips.difference(axis, c.difference, c.verdict, c.scale.limit)
         rows.append(f'<div class="label">{name}</div>{picture}')
     return [
@@ -217,10 +214,10 @@ def _line(cell: Cell, source: str) -> str:
     columns = (
         _badge(cell.verdict),
         cell.table,
-        cell.row,
-        NAMES[cell.method],
+        names.row(cell.table, cell.row),
+        names.METHODS[cell.method],
         _set(QUANTITY[cell.metric]),
-        WEIGHTS[cell.init] + variant,
+        names.WEIGHTS[cell.init] + variant,
         _number(cell, cell.paper),
         _number(cell, cell.ours if cell.values else None),
         differs,
@@ -240,7 +237,7 @@ def cell_table(board: Board) -> list[str]:
     filters = []
     for name, options in (
         ("table", dict.fromkeys(c.table for c in shown)),
-        ("method", dict.fromkeys(NAMES[c.method] for c in shown)),
+        ("method", dict.fromkeys(names.METHODS[c.method] for c in shown)),
         ("verdict", [v for v in ORDER if any(c.verdict == v for c in shown)]),
         ("quantity", dict.fromkeys(QUANTITY[c.metric] for c in shown)),
     ):
@@ -269,7 +266,10 @@ def _in_clone(folder: Path) -> str | None:
 
 
 def _missing(board: Board) -> list[tuple[str, str, list[Job]]]:
-    """What was not run: in words, the command, and the jobs of five clients. Each cell once."""
+    """What was not run: in words, the command, and the jobs of five clients. Each cell once.
+
+    Also the clients that undecided effects want.
+    """
     found: dict[tuple, Cell] = {}
     for c in board.cells:
         if c.verdict == "not run":
@@ -278,7 +278,7 @@ def _missing(board: Board) -> list[tuple[str, str, list[Job]]]:
     for ((table, row), method), c in found.items():
         methods = (method, "sme") if table == "cost" else (method,)
         jobs = [Job(table, row, m, k, c.init) for m in methods for k in range(5)]
-        rows.append((f"{table}, {row}, {NAMES[method]}", c.command, jobs))
+        rows.append((f"{names.METHODS[method]}, {names.row(table, row)}", c.command, jobs))
     covered = {(c.source, c.method) for c in board.cells}
     for name in claims():
         empty = [e.effect for e in board.evidence if e.claim == name and not e.pairs]
@@ -287,7 +287,30 @@ def _missing(board: Board) -> list[tuple[str, str, list[Job]]]:
         if jobs := [Job(*side, k) for side in beyond for k in range(5)]:
             words = f"{len(beyond)} cells of the claim {name}, beyond the paper's tables"
             rows.append((words, f"smelib reproduce --claim {name} --data-root DIR", jobs))
+    rows += [_wanting(e) for e in board.evidence if e.why and not e.close]
     return sorted(rows, key=lambda row: prices.price(row[2]).hours)
+
+
+def _wanting(e: Evidence) -> tuple[str, str, list[Job]]:
+    """The clients that would bring an undecided effect to as many as were ever added."""
+    most, init = verdicts.LOOKS[-1], e.effect.init
+    methods: dict[tuple[str, str], list[str]] = {}
+    for side in (e.effect.more, e.effect.less):
+        methods.setdefault((side.table, side.row), []).append(side.method)
+    commands = (
+        f"smelib reproduce {table} --rows {row} --methods {','.join(given)} --inits {init} "
+        f"--seeds {most} --data-root DIR"
+        for (table, row), given in methods.items()
+    )
+    jobs = [
+        Job(table, row, method, ROWS[table][row].first + k, init)
+        for (table, row), given in methods.items()
+        for method in given
+        for k in range(len(e.pairs), most)
+    ]
+    whose = "" if init == "torch" else f", {names.WEIGHTS[init]} weights"
+    words = f"{most - len(e.pairs)} more clients for an undecided effect of {e.claim}: "
+    return f"{words}{e.effect.label}{whose}", " && ".join(commands), jobs
 
 
 def not_run(board: Board) -> list[str]:
@@ -309,7 +332,8 @@ def not_run(board: Board) -> list[str]:
         for words, command, jobs in rows
     ]
     return [
-        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, from "
+        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, and for "
+        "undecided effects the clients that they want, from "
         f"operations that `benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your "
         "folder with the data in place of `DIR`. What the plan leaves to a GPU, {doc}`a page "
         "</notebooks/00_run_everything_on_a_gpu>` runs on Colab.",
