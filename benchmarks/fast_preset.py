@@ -16,6 +16,7 @@ import numpy as np
 from kept import fill
 
 import smelib
+from smelib.reproduce import names
 
 CELLS = {
     "femnist-E10": ("femnist", 10, range(200, 210)),
@@ -48,9 +49,10 @@ def table(done: dict) -> str:
             )
             gap = fast - paper
             error = np.std(gap, ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else float("nan")
+            change = f"{gap.mean():+.2f} ± {error:.2f}".replace("-", "−")
             lines.append(
-                f"| {cell} | {len(have)} | {paper.mean():.2f} | {fast.mean():.2f} | "
-                f"{gap.mean():+.2f} ± {error:.2f} |"
+                f"| {names.row('main', f'{cell}-N10')} | {len(have)} | {paper.mean():.2f} | "
+                f"{fast.mean():.2f} | {change} |"
             )
     return "\n".join(lines) + "\n"
 

@@ -68,6 +68,17 @@ def printed(chapter: str) -> list[str]:
     return [line for text in texts for line in text.splitlines()]
 
 
+def spelt(name: str) -> str:
+    """A row's name as the scoreboard spells it; a wide table says `R5 E10 N50`."""
+    short = re.fullmatch(r"(untrained|R(\d+)|[\w-]+) E(\d+) N(\d+)", name)
+    if short is None:
+        return name
+    who, rounds, epochs, images = short.groups()
+    who = "FEMNIST" if who == "untrained" else who
+    who = f"FEMNIST after {rounds} rounds" if rounds else who
+    return f"{who}, E = {epochs}, N = {images}"
+
+
 def tabled(chapter: str) -> Iterator[dict[str, str]]:
     """The lines of a chapter's tables, by the names of their columns."""
     (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
@@ -79,6 +90,7 @@ def tabled(chapter: str) -> Iterator[dict[str, str]]:
         rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in page.split("<tr>")[1:]]
         rows = [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in row] for row in rows]
         for row in rows[1:]:
+            row[0] = spelt(row[0])
             yield dict(zip(rows[0], row, strict=True))
 
 

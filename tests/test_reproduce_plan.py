@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from stand_ins import quick
 
 from smelib import data, models
-from smelib.reproduce import job, networks, plan, provenance
+from smelib.reproduce import job, names, networks, plan, provenance
 from smelib.reproduce.plan import METHODS, Job, estimate, jobs
 from smelib.types import Protocol
 
@@ -27,6 +27,16 @@ def test_keys_are_stable_and_unique() -> None:
     for table in plan.ROWS:
         found = jobs(table)
         assert len({j.key for j in found}) == len(found)
+
+
+def test_a_row_s_name_says_the_setting_and_is_no_other_row_s() -> None:
+    assert names.row("trained", "R5-E10-N50") == "FEMNIST after 5 rounds, E = 10, N = 50"
+    assert names.row("main", "cifar100-E20-N10") == "CIFAR-100, E = 20, N = 10"
+    assert names.row("low_rank", "E10-B50-R1") == "FEMNIST, E = 10, B = 50"
+    assert names.row("architectures", "vit-E10-N10") == "ViT, E = 10, N = 10"
+    assert names.short("trained", "R5-E10-N50") == "R5 E10 N50"
+    for table in set(plan.ROWS) - {"defences"}:  # whose pages say what a setting does
+        assert len({names.row(table, row) for row in plan.ROWS[table]}) == len(plan.ROWS[table])
 
 
 def test_the_plan_is_a_table_whose_largest_number_counts() -> None:

@@ -139,7 +139,7 @@ def forest(board: Board) -> list[str]:
     count = Counter(c.verdict for c in shown)
     title = (
         f"Of {len(shown)} PSNR cells, {count['equal']} are the paper's, {count['different']} are "
-        f"not, and {count['undecided']} have too few clients to say"
+        f"not, and {count['undecided']} are undecided"
     )
     axis = strips.Axis(-10.0, 10.0)
     rows = []
