@@ -306,3 +306,22 @@ for module in pkgutil.iter_modules(smelib.reproduce.__path__):
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert {"backends", "drive", "published", "scoreboard", "store"} <= set(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "recomputed"), [({}, False), ({"epochs": 101}, True), ({"steps": 3}, True)]
+)
+def test_dlfa_keeps_a_short_simulation_whole_but_where_its_cost_is_measured(
+    monkeypatch: pytest.MonkeyPatch, change: dict, recomputed: bool
+) -> None:
+    asked = {}
+
+    def attack(*_: object, **options: object) -> None:
+        asked.update(options)
+        raise RuntimeError("enough")
+
+    monkeypatch.setitem(job.attacks.ATTACKS, "dlfa", attack)
+    row = plan.Row("photos", "lenet", samples=2, batch_size=2, **{"epochs": 2, **change})
+    with pytest.raises(RuntimeError, match="enough"):
+        job.measure(row, "dlfa", "torch", 0)
+    assert asked["checkpoint"] is recomputed
