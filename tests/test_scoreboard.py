@@ -668,5 +668,5 @@ def test_a_guess_above_the_paper_s_level_is_said(
     held = json.dumps({f"{ROW} {k}": guess for k in (0, 1)})
     monkeypatch.setattr(page.published, "results", lambda name: held)
     text = "\n".join(page._worth(board))
-    assert f"| {SAID} | {level} dB | 11.0 dB | 2 | 30.5 dB |" in text
+    assert f"| {SAID} | {level} dB | 11.0 dB | 2 | 30.5 dB (2) |" in text
     assert ("no attack is needed for." in text) == (level > 18)

@@ -272,7 +272,7 @@ def claims() -> dict[str, Claim]:
         ),
         Claim(
             "slow-lenet",
-            "DLFA works on LeNet where the client learns more slowly",
+            "DLFA on LeNet gains where the client learns more slowly",
             tuple(
                 Effect(
                     f"{said}, rate 0.004 against 0.4",
@@ -286,7 +286,7 @@ def claims() -> dict[str, Claim]:
         Claim("rounds", "Training protects: PSNR falls with the rounds before", tuple(_rounds())),
         Claim(
             "large-n",
-            "PSNR falls with the number of images, and SME stays ahead of IG",
+            "PSNR falls with the images, and so the steps, and SME stays ahead of IG",
             tuple(_large()),
         ),
         Claim(

@@ -6,13 +6,14 @@ Everything is there without a script; `scoreboard.js` adds filters and sorting.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from smelib.errors import InputError
 from smelib.reproduce import names, published, tables, verdicts
-from smelib.reproduce.scoreboard import Board, chance, tally, whom
+from smelib.reproduce.scoreboard import Board, between, chance, text, weighed, whom
 
 HERE = Path(__file__).parent
 SIMILARITY = r"$L_\mathrm{sim}$"
@@ -34,8 +35,19 @@ COUNTED = (
     "{doc}`chapter 11 </notebooks/11_architectures>` say why); other readings stand in the table "
     "below and are not counted. Rows that the paper restates from another table are left out, and "
     "so is IG's cost as a multiple of SME's, which the paper prints as 1. *No value*: the paper "
-    f"prints none, or an {SIMILARITY} of .000, of which there is no factor."
+    f"prints none, or an {SIMILARITY} of .000, of which there is no factor.",
+    "PyTorch's weights were chosen by the cosines of the table `low_rank` and by IG and SME in the "
+    "row FEMNIST, E = 10, N = 10, so that agreement there is partly by choice. DLFA's column looks "
+    "like LeCun's weights, and its cells with PyTorch's are among the different ones. A cell that "
+    "has as many clients of the kernel's present version as of an earlier one shows the present "
+    "ones alone.",
 )
+
+
+def _apart(one: Sequence[float], other: Sequence[float]) -> str:
+    """The difference of two means over different clients, with its interval."""
+    gap, scale = verdicts.mean(one) - verdicts.mean(other), verdicts.DECIBELS
+    return f"{text(float(gap.value), scale, signed=True)} {between(gap, scale)}".strip()
 
 
 def _elsewhere(board: Board) -> list[str]:
@@ -55,7 +67,8 @@ def _elsewhere(board: Board) -> list[str]:
     }  # fmt: skip
     said = [
         f"{names.row('main', row)}: {np.mean(v):.1f} dB over {len(v)} clients, here "
-        f"{mine[row].ours:.1f} over {len(mine[row].values)}"
+        f"{mine[row].ours:.1f} over {len(mine[row].values)}, which is a difference of "
+        f"{_apart(v, mine[row].values)}"
         for row, v in held.items()
         if row in mine
     ]
@@ -95,7 +108,7 @@ def _worth(board: Board) -> list[str]:
     )
     for row, values in held.items():
         mean, best = (np.mean([v[k] for v in values]) for k in ("mean image", "best of 1000"))
-        sme = f"{mine[row].ours:.1f} dB" if row in mine else "–"
+        sme = f"{mine[row].ours:.1f} dB ({len(mine[row].values)})" if row in mine else "–"
         said = (names.row("main", row), f"{mean:.1f} dB", f"{best:.1f} dB", str(len(values)), sme)
         lines.append(f"| {' | '.join(said)} |")
     return [
@@ -104,7 +117,9 @@ def _worth(board: Board) -> list[str]:
         "PSNR is not zero for a picture that shows nothing of the client. Two guesses need no "
         "attack: the mean image of the data set, and, of 1,000 sets of other people's images with "
         "the client's labels, the one whose gradient fits the update best. A number below these "
-        "shows nothing private.",
+        "is no evidence that anything private was recovered; nor that nothing was, for pictures "
+        "below 18 dB can be legible ({doc}`chapter 9 </notebooks/09_shootout>`). Rows with other "
+        "numbers of epochs have other clients; in brackets stand SME's.",
         "",
         *lines,
         *(["", broken] if above else []),
@@ -119,10 +134,11 @@ LEGEND = (
 READING = (
     "A claim *does not* hold where the interval lies on the other side. Nor does it where the "
     f"interval has zero in it, reaches no further than ±{verdicts.DECIBELS.band:g} dB, and has "
-    "room for less than half of the paper's effect, if it prints one. Where the "
-    "paper's two means are within two "
-    "standard errors of each other, the claim is that there is no difference: it holds within "
-    f"±{verdicts.DECIBELS.band:g} dB. Everything else is *undecided*, for want of clients or, "
+    "room for less than half of the paper's effect and excludes all of it, if it prints one. "
+    "Where the paper's two means are within two standard errors of each other, the claim is that "
+    "there is no difference: it holds within "
+    f"±{verdicts.DECIBELS.band:g} dB, and does not where the interval lies wholly further out. "
+    "Everything else is *undecided*, for want of clients or, "
     f"with {verdicts.LOOKS[-1]} of them and more, because the effect lies too close to where one "
     "verdict ends and another begins.",
     "*As large*, *larger* and *smaller* compare the effect with the paper's, by the rule for cells "
@@ -137,15 +153,15 @@ READING = (
 
 def page(board: Board) -> str:
     """The scoreboard as a page of the book."""
-    effects = tally(e.verdict for e in board.evidence if e.pairs)
     earlier = sum(c.earlier for c in board.cells)
-    note = f" {earlier} cells are of an earlier version of the kernel." if earlier else ""
+    note = (
+        f" {earlier} cells are of an earlier version of the kernel, and count." if earlier else ""
+    )
     sections = [
         [TITLE],
         [
             "What the paper {cite}`zhu2023` claims, and what this book measured: "
-            f"**{whom(board)}**. Of the effects behind the claims, {effects or 'none was run'}."
-            f"{note}"
+            f"**{whom(board)}**. {' '.join(weighed(board))}{note}"
         ],
         tables.raw(f"<style>\n{(HERE / 'scoreboard.css').read_text('utf-8')}</style>"),
         ["## The claims"],
@@ -157,7 +173,7 @@ def page(board: Board) -> str:
         _worth(board),
         ["## The rule, and what chance would give"],
         [RULE],
-        [COUNTED],
+        ["\n\n".join(COUNTED)],
         tables.count_table(board),
         [
             " ".join(

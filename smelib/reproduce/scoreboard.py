@@ -14,11 +14,12 @@ import numpy as np
 
 from smelib.reproduce import names, verdicts
 from smelib.reproduce.cells import COLUMNS, Cell, Shelf, by_chance, cells, client, counts, good
-from smelib.reproduce.claims import Evidence, claims, weigh
+from smelib.reproduce.claims import HOLDS, Evidence, claims, weigh
 
 __all__ = ["DECIBELS", "Board", "Cell", "cells", "read", "summary"]
 
 DECIBELS = verdicts.DECIBELS.band
+FEW = 5  # clients: fewer than six never reach 5 % by symmetry alone
 ATTACKED = ("main", "trained", "architectures", "large_n")
 
 
@@ -87,15 +88,36 @@ def whom(board: Board) -> str:
     return f"{board.attacks:,} attacks on {board.distinct} distinct clients ({parts or 'none'})"
 
 
+def weighed(board: Board) -> list[str]:
+    """How the effects came out, the paper's apart from our own, and what they rest on."""
+    sentences = []
+    for ours, whose in ((False, "the paper's claims"), (True, "claims of our own")):
+        mine = [e.verdict for e in board.evidence if e.pairs and claims()[e.claim].ours is ours]
+        if mine:
+            sentences.append(f"Of {len(mine)} effects behind {whose}, {tally(mine)}.")
+    held = [e for e in board.evidence if e.pairs and e.verdict == HOLDS]
+    few = sum(len(e.pairs) <= FEW for e in held)
+    if few:
+        sentences.append(
+            f"{few} of the {len(held)} that hold rest on five clients or fewer, where an interval "
+            "leans on the normal curve. Effects share clients, and none is corrected for the "
+            "number of lines."
+        )
+    return sentences or ["No effect behind a claim was run."]
+
+
 def chance(board: Board) -> list[str]:
     """How many verdicts chance alone would give, in sentences."""
     edge, none = (by_chance(board.cells, at_the_edge=e) for e in (True, False))
     run = sum(c.counted and c.difference is not None for c in board.cells)
+    found = sum(counts(board.cells).values(), Counter())
     return [
         f"If each of the {run} cells that were run truly lay at the edge of its band, chance alone "
         f"would call {edge[0]:.1f} of them equal and {edge[1]:.1f} different.",
         f"If each were truly the paper's, chance would call {none[1]:.1f} different, and "
-        f"{none[0]:.1f} would be found equal: for the others there are too few clients.",
+        f"{none[0]:.1f} would be found equal: for the others there are too few clients. Found were "
+        f"{found[verdicts.EQUAL]} equal and {found[verdicts.DIFFERENT]} different. Cells share "
+        "clients, so these are expectations without a spread.",
     ]
 
 

@@ -65,10 +65,9 @@ def _badge(word: str) -> str:
 
 def _size(e: Evidence) -> str:
     """How large an effect is beside the paper's, or why it is undecided; else nothing."""
-    if e.why:
-        return e.why
-    if e.paper is not None and e.sign == 0:
-        return "claimed: level"
+    level = ["claimed: level"] * (e.paper is not None and e.sign == 0)
+    if level or e.why:
+        return "; ".join([*level, *[e.why] * bool(e.why)])
     if e.size != verdicts.DIFFERENT:
         return "as large" if e.size == verdicts.EQUAL else ""
     paper = float(e.paper.value)
