@@ -104,7 +104,7 @@ LIGHT = """() => ["div.output.text_html", "div.cell_output img", "img.on-both"]
   .map((box) => box.outerHTML.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("width", [768, 820, 1024, 1200])
+@pytest.mark.parametrize("width", [768, 820, 1024, 1200, 1280])
 def test_the_scoreboard_fits_tablets_and_small_windows(
     browser: object,  # noqa: F811
     address: str,  # noqa: F811

@@ -342,6 +342,19 @@ def test_an_undecided_effect_says_whether_clients_are_wanting(
     assert (wanted in text) == (command in text) == (why == "too few clients")
 
 
+def test_our_own_claims_are_counted_apart_and_few_clients_are_said(tmp_path: Path) -> None:
+    assert boards.weighed(boards.read(tmp_path)) == ["No effect behind a claim was run."]
+    for method, psnr in (("ig", 20.0), ("sme", 22.0), ("retrace", 25.0)):
+        measured(tmp_path, method, psnr, psnr + 0.1, psnr - 0.1)
+    paper, ours, few = boards.weighed(boards.read(tmp_path))
+    assert paper == "Of 1 effect behind the paper's claims, 1 holds."
+    assert ours == "Of 1 effect behind claims of our own, 1 holds."
+    assert few.startswith("2 of the 2 that hold rest on five clients or fewer")
+    for method, psnr in (("ig", 20.0), ("sme", 22.0), ("retrace", 25.0)):
+        measured(tmp_path, method, *(psnr + seed % 3 / 10 for seed in range(6)))
+    assert len(boards.weighed(boards.read(tmp_path))) == 2, "six clients are not few"
+
+
 @pytest.mark.parametrize(("slow", "verdict"), [(12.1, "does not"), (12.9, "holds")])
 def test_a_claim_without_a_number_does_not_hold_where_nothing_is_seen(
     tmp_path: Path, slow: float, verdict: str

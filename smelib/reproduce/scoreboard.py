@@ -94,7 +94,8 @@ def weighed(board: Board) -> list[str]:
     for ours, whose in ((False, "the paper's claims"), (True, "claims of our own")):
         mine = [e.verdict for e in board.evidence if e.pairs and claims()[e.claim].ours is ours]
         if mine:
-            sentences.append(f"Of {len(mine)} effects behind {whose}, {tally(mine)}.")
+            some = f"{len(mine)} effect{'s' * (len(mine) > 1)}"
+            sentences.append(f"Of {some} behind {whose}, {tally(mine)}.")
     held = [e for e in board.evidence if e.pairs and e.verdict == HOLDS]
     few = sum(len(e.pairs) <= FEW for e in held)
     if few:
