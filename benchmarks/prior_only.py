@@ -2,14 +2,16 @@
 
 Two guesses that use nothing private: the mean image of the data set, and of 1,000 random sets of
 its images, each with the client's labels but none of its pictures, the one that IG's loss prefers.
-A reconstruction that is no better than these shows nothing of the client. Resumable; writes
-`results/prior_only.json`.
+A reconstruction that is no better than these shows nothing of the client. The mean image is scored
+for every client that an attack in `results/` met, the draw for a few. Resumable; writes
+`results/mean_image.json` and `results/prior_only.json`.
 """
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +20,42 @@ from kept import fill
 
 from smelib import data, metrics, models, objectives, seeds
 from smelib.federated import local_update
+from smelib.reproduce import cells, provenance
 from smelib.reproduce.plan import ROWS
+from smelib.reproduce.scoreboard import ATTACKED
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "prior_only.json"
+FOLDER = Path(__file__).resolve().parents[1] / "results"
+RESULTS, MEANS = FOLDER / "prior_only.json", FOLDER / cells.MEAN_IMAGE
 CLIENTS = {
-    **{f"femnist-E{e}-N10": 5 for e in (10, 50)},
-    "cifar100-E10-N10": 5,
-    "femnist-E10-N50": 3,
-    "cifar100-E10-N50": 3,
+    f"{name}-E{e}-N{n}": clients
+    for n, clients in ((10, 5), (50, 3))
+    for name in ("femnist", "cifar100")
+    for e in (10, 20, 50)
 }
 DRAWS = 1000
+
+
+@cache
+def mean_of(name: str, root: str) -> torch.Tensor:
+    """The mean image of a data set."""
+    held = data.load(name, root=root)
+    return held.client(np.arange(len(held))).images.mean(0, keepdim=True)
+
+
+def met() -> Iterator[tuple[str, int, int]]:
+    """Data set, number of images and seed of every client that an attack of today met."""
+    shelf = cells.Shelf(FOLDER)
+    lines = (x for cell in shelf.stored for x in cells.good(shelf.of(cell)[0]).values())
+    here = (x for x in lines if x["table"] in ATTACKED)
+    people = {cells.client(x)[:3] for x in here if provenance.draw(x) == provenance.TODAY}
+    return ((name, samples, int(seed)) for name, samples, seed in sorted(people))
+
+
+def mean_image(name: str, samples: int, seed: int, root: str) -> float:
+    """PSNR of the mean image for one client."""
+    client = data.client(name, samples, seed=seed, root=root)
+    mean = mean_of(name, root).expand_as(client.images).contiguous()
+    return round(metrics.evaluate(mean, client.images).psnr, 3)
 
 
 def others(held: data.Dataset, client: data.Client) -> list[np.ndarray]:
@@ -55,9 +83,8 @@ def run(name: str, seed: int, root: str) -> dict:
             value = float(loss(model.normalise(images), {}, None)[0])
         if value < best:
             best, chosen = value, images
-    mean = held.client(np.arange(len(held))).images.mean(0, keepdim=True).expand_as(client.images)
     return {
-        "mean image": round(metrics.evaluate(mean.contiguous(), client.images).psnr, 3),
+        "mean image": mean_image(row.dataset, row.samples, seed, root),
         "best of 1000": round(metrics.evaluate(chosen, client.images).psnr, 3),
         "l_sim": round(best, 5),
     }
@@ -68,6 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-root", required=True)
     root = parser.parse_args().data_root
+    fill(MEANS, ((f"{d} {n} {k}", partial(mean_image, d, n, k, root)) for d, n, k in met()))
     plan = [(row, ROWS["main"][row].first + k) for row, n in CLIENTS.items() for k in range(n)]
     found = fill(RESULTS, ((f"{row} {k}", partial(run, row, k, root)) for row, k in plan))
     for row in CLIENTS:

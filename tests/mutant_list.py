@@ -1111,8 +1111,8 @@ MODULES = {
         "smelib/reproduce/provenance.py",
         (BOARD,),
         (
-            Mutant("max((2, 1), key=clients)", "max((1, 2), key=clients)", "old clients first"),
-            Mutant("max((2, 1), key=clients)", "2", "one new client hides ten of old"),
+            Mutant("max((TODAY, 1), key", "max((1, TODAY), key", "old clients first"),
+            Mutant("max((TODAY, 1), key=clients)", "TODAY", "one new client hides ten of old"),
             Mutant(
                 "for x in lines if is_current(x, digests)]",
                 "for x in lines if is_current(lines[0], digests)]",
@@ -1149,6 +1149,21 @@ MODULES = {
                 'if self.table == "cost":\n            return verdicts.mean(np.log(self.values))',
                 "if False:\n            return verdicts.mean(np.log(self.values))",
                 "two kinds of mean on one page",
+            ),
+            Mutant(
+                "np.subtract(self.values, self.guesses)",
+                "np.subtract(self.guesses, self.values)",
+                "the mean image is the attack",
+            ),
+            Mutant(
+                "if provenance.draw(line) != provenance.TODAY",
+                "if False",
+                "a guess for a client of another day",
+            ),
+            Mutant(
+                "guesses=() if None in guesses else tuple(guesses)",
+                "guesses=tuple(g or 0.0 for g in guesses)",
+                "no guess is taken for 0 dB",
             ),
             Mutant(
                 "not c.counted, -c.gap", "not c.counted, c.gap", "the smallest difference first"

@@ -683,3 +683,45 @@ def test_a_guess_above_the_paper_s_level_is_said(
     text = "\n".join(page._worth(board))
     assert f"| {SAID} | {level} dB | 11.0 dB | 2 | 30.5 dB (2) |" in text
     assert ("no attack is needed for." in text) == (level > 18)
+
+
+def mean_images(folder: Path, *levels: float) -> None:
+    """Say what the mean image has for the clients of `measured`."""
+    held = {f"femnist 10 {seed}": level for seed, level in enumerate(levels)}
+    (folder / cells.MEAN_IMAGE).write_text(json.dumps(held))
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ((18.0, 18.4, 18.2), "in 1 of them, and below it in 0; for 0"),
+        ((33.0, 33.4, 34.2), "in 0 of them, and below it in 1; for 0"),
+        ((25.0, 33.4, 34.2), "in 0 of them, and below it in 0; for 1"),
+    ],
+)
+def test_an_attack_is_set_beside_the_mean_image_client_by_client(
+    tmp_path: Path, levels: tuple[float, ...], said: str
+) -> None:
+    measured(tmp_path, "sme", 30.0, 31.0, 32.0)
+    mean_images(tmp_path, *levels)
+    board = boards.read(tmp_path)
+    cell = the(board.cells, "sme")
+    gain = verdicts.mean(np.subtract(cell.values, levels)).interval
+    assert (cell.gain.value, cell.gain.half) == pytest.approx((gain.value, gain.half))
+    text = "\n".join(page._over_the_mean_image(board))
+    assert said in text
+    assert (f"Below the mean image: {SAID} (SME)" in text) == (gain.high < 0)
+    assert f"mean image {np.mean(levels):.1f} dB" in "\n".join(tables.cell_table(board))
+
+
+def test_a_guess_is_for_the_clients_of_today(tmp_path: Path) -> None:
+    """A seed stood for another client once; and where one client lacks a guess, none is shown."""
+    measured(tmp_path, "sme", 30.0, 31.0, version=1)
+    measured(tmp_path, "ig", 27.0, 28.0)
+    mean_images(tmp_path, 18.0, 18.4)
+    found = cells.cells(tmp_path)
+    assert the(found, "ig").guesses == (18.0, 18.4)
+    assert the(found, "sme").guesses == ()
+    mean_images(tmp_path, 18.0)
+    assert the(cells.cells(tmp_path), "ig").guesses == ()
+    assert not page._over_the_mean_image(boards.read(tmp_path))

@@ -16,6 +16,7 @@ from smelib.reproduce.plan import INITS, ROWS
 from smelib.reproduce.store import by_cell, numbered
 from smelib.reproduce.verdicts import Interval, Mean, Scale
 
+MEAN_IMAGE = "mean_image.json"  # by data set, number of images and seed: benchmarks/prior_only.py
 TABLES = ("main", "trained", "architectures", "low_rank", "cost")
 QUANTITY = {
     "psnr": "PSNR (dB)",
@@ -51,6 +52,7 @@ class Cell:
 
     A reading is an initialisation and, for LeNet, whether it has a second softmax. `ssim` and
     `above_18`, the share of images above 18 dB, are of the same runs, where these have them.
+    `guesses` is beside each PSNR that of a guess without an attack, where all clients have one.
     """
 
     table: str
@@ -67,6 +69,7 @@ class Cell:
     lines: tuple[int, ...] = ()
     ssim: float | None = None
     above_18: float | None = None
+    guesses: tuple[float, ...] = ()
 
     @property
     def scale(self) -> Scale:
@@ -101,6 +104,13 @@ class Cell:
         if self.theirs is None or not self.values or (self.scale.ratio and self.ours <= 0):
             return None
         return self.mean - self.theirs.on(self.scale)
+
+    @property
+    def gain(self) -> Interval | None:
+        """What the attack has over the guess, client by client; none for a single client."""
+        if len(self.guesses) < 2:
+            return None
+        return verdicts.mean(np.subtract(self.values, self.guesses)).interval
 
     @property
     def gap(self) -> float:
@@ -195,6 +205,14 @@ class Shelf:
                 lines += [{**line, "line": i} for i, line in held]
         self.stored = by_cell(lines)
         self.digests = networks.digests(networks.notes(folder))
+        guesses = folder / MEAN_IMAGE
+        self.guesses = json.loads(guesses.read_text("utf-8")) if guesses.is_file() else {}
+
+    def guess(self, line: dict) -> float | None:
+        """The PSNR of the data set's mean image for the client of a line, where it is known."""
+        if provenance.draw(line) != provenance.TODAY:
+            return None
+        return self.guesses.get(" ".join(map(str, client(line)[:3])))
 
     def of(self, *cells: tuple[str, str, str, str]) -> list[list[dict]]:
         """The lines of cells (table, row, method, init) whose seeds stand for the same clients."""
@@ -259,12 +277,14 @@ def _filled(shelf: Shelf, cell: Cell) -> Cell:
     values = {k: [number(run[k], cell.metric) for run in runs] for k in both}
     # a GPU's or a system's count of memory can be nothing; then there is no ratio
     values = {k: v for k, v in values.items() if len(v) == 1 or min(v) > 0}
+    guesses = [shelf.guess(runs[0][k]) for k in values] if cell.metric == "psnr" else []
     return replace(
         cell,
         values=tuple(v[0] / v[1] if len(v) == 2 else v[0] for v in values.values()),
         failed=sum(len(lines) - len(run) for lines, run in zip(held, runs, strict=True)),
         earlier=is_earlier(x for lines in held for x in lines),
         lines=tuple(sorted(run[k]["line"] for k in values for run in runs)),
+        guesses=() if None in guesses else tuple(guesses),
         **{name: _mean(runs[0].values(), name) for name in ("ssim", "above_18")},
     )
 

@@ -33,14 +33,15 @@ RESULTS_VERSION["dlfa_rebalanced"] = RESULTS_VERSION["dlfa"]
 
 # Since these versions a seed stands for the clients of today: before them, for others.
 SEEDS_SINCE = {"ig": 2, "sme": 2, "retrace": 1, "dlfa": 2, "dlfa_rebalanced": 1, "path": 2}
+TODAY = 2
 
 
 def draw(line: Mapping[str, str]) -> int:
-    """Which clients a line's seed stands for: 1 of old, 2 of today.
+    """Which clients a line's seed stands for: 1 of old, `TODAY` of today.
 
     Lines of the same seed and of different draws are no pair.
     """
-    return 1 + (int(line["version"] or 0) >= SEEDS_SINCE.get(line["method"], 0))
+    return TODAY - (int(line["version"] or 0) < SEEDS_SINCE.get(line["method"], 0))
 
 
 def by_draw(
@@ -66,7 +67,7 @@ def richest(*cells: Mapping[int, list[dict]]) -> list[list[dict]]:
     def clients(which: int) -> int:
         return min(len(cell.get(which, [])) for cell in cells)
 
-    best = max((2, 1), key=clients)
+    best = max((TODAY, 1), key=clients)
     return [cell.get(best, []) if clients(best) else [] for cell in cells]
 
 
