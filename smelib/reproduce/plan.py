@@ -236,6 +236,7 @@ PLAN = tuple(
         # ResNet8, whose IG cells are furthest off: three kinds of batch norm
         ("architectures", "resnet8-E*-N10", "ig sme retrace", "torch", 5),
         ("architectures", "resnet8_*-N10", "ig sme", "torch", 3),
+        ("architectures", "resnet8-E*-N10", "ig sme", "lecun", 3),  # larger first weights
         # the labels, recovered and not given
         ("main", "*-recovered", "ig sme", "torch", 5),
         # after training, other networks, more images
