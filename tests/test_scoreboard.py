@@ -710,7 +710,7 @@ def test_an_attack_is_set_beside_the_mean_image_client_by_client(
     assert (cell.gain.value, cell.gain.half) == pytest.approx((gain.value, gain.half))
     text = "\n".join(page._over_the_mean_image(board))
     assert said in text
-    assert (f"Below the mean image: {SAID} (SME)" in text) == (gain.high < 0)
+    assert (f"| {SAID}: SME | 31.0 dB" in text) == (gain.high < 0)
     assert f"mean image {np.mean(levels):.1f} dB" in "\n".join(tables.cell_table(board))
 
 

@@ -97,13 +97,23 @@ def _over_the_mean_image(board: Board) -> list[str]:
         f"clear of the 95 % interval, in {len(held) - len(behind) - len(level)} of them, and below "
         f"it in {len(behind)}; for {len(level)} our clients do not tell."
     )
-    lost = (
-        f"Below the mean image: {_listed(behind)}. There the attack's pictures are further from "
-        "the client's than a picture that has nothing of the client in it."
-    )
+    lost = [
+        "",
+        "| below the mean image | attack | mean image | difference | clients |",
+        "|---|---:|---:|---:|---:|",
+        *(
+            f"| {names.row(c.table, c.row)}: {names.METHODS[c.method]} | {c.ours:.1f} dB | "
+            f"{np.mean(c.guesses):.1f} dB | {text(float(c.gain.value), c.scale, signed=True)} "
+            f"{between(c.gain, c.scale)} | {len(c.values)} |"
+            for c in sorted(behind, key=lambda c: c.gain.value)
+        ),
+        "",
+        "There the attack's pictures are further from the client's than a picture that has nothing "
+        "of the client in it.",
+    ]
     return [
         *("", said),
-        *(["", lost] if behind else []),
+        *(lost if behind else []),
         *(["", ":::{dropdown} Where our clients do not tell"] if level else []),
         *([f"{_listed(level)}.", ":::"] if level else []),
     ]

@@ -199,8 +199,9 @@ def _seen(cell: Cell) -> str:
     """Beside a PSNR, what else is known of the pictures."""
     said = [] if cell.ssim is None else [f"SSIM {cell.ssim:.2f}"]
     said += [] if cell.above_18 is None else [f"{cell.above_18:.0%} over 18 dB".replace("%", " %")]
-    said += [f"mean image {np.mean(cell.guesses):.1f} dB"] if cell.guesses else []
-    return f"<br><small>{', '.join(said)}</small>" if said and cell.metric == "psnr" else ""
+    lines = [", ".join(said)] if said else []
+    lines += [f"mean image {np.mean(cell.guesses):.1f} dB"] if cell.guesses else []
+    return "".join(f"<br><small>{line}</small>" for line in lines) if cell.metric == "psnr" else ""
 
 
 def _line(cell: Cell, source: str) -> str:
