@@ -137,7 +137,9 @@ def _rows() -> dict[str, dict[str, Row]]:
             for e in (10, 20, 50)
         },
         "low_rank": {
-            f"E{e}-B{b}-R{r}": Row(epochs=e, samples=50, batch_size=b, rounds=r)
+            f"E{e}-B{b}-R{r}": Row(
+                epochs=e, samples=50, batch_size=b, rounds=r, networks=3 if r > 1 else 1
+            )
             for e, b, r in paths
         },
         "trained": {
