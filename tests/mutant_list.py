@@ -1175,8 +1175,8 @@ MODULES = {
         (BOARD,),
         (
             Mutant(
-                "if self.sign * self.ours.value > self.ours.half",
-                "if self.sign * self.ours.value > 0",
+                "if self.sign * ours.value > ours.half",
+                "if self.sign * ours.value > 0",
                 "the mean decides",
             ),
             Mutant("> 2 * self.paper.error", "> 0", "every difference of the paper's is a claim"),
@@ -1184,6 +1184,16 @@ MODULES = {
             Mutant("FAILS if nothing or", "FAILS if", "no effect is undecided for ever"),
             Mutant("abs(self.paper.value) / 2", "99", "half of the paper's effect is nothing"),
             Mutant("small and abs", "True and abs", "nearly the paper's effect is nothing"),
+            Mutant("self._judged(mean) != self.verdict", "False", "a network is no sample"),
+            Mutant(
+                "held.setdefault(network, []).append(value)",
+                "held.setdefault(value, []).append(value)",
+                "nine clients of three networks are nine networks",
+            ),
+            Mutant(
+                "said == verdicts.EQUAL and small", "False", "nothing at all is as large as 0.5 dB"
+            ),
+            Mutant('self.effect.init == "torch" and not single', "True", "a reading counts twice"),
             Mutant(">= verdicts.LOOKS[-1]", "> verdicts.LOOKS[-1]", "ten clients are too few"),
             Mutant(
                 "tuple(float(a - b) for a, b in values)",

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +131,7 @@ def test_a_cell_shows_its_earlier_version_until_as_many_clients_are_new(tmp_path
     cell = the(board.cells, "sme")
     assert (cell.values, cell.earlier) == ((30.0, 32.0), True), "the last of the earlier ones"
     assert "earlier version" in boards.summary(board)
-    assert "2 cells are of an earlier version" in page.page(board)
+    assert "2 cells that count are of an earlier version" in page.page(board)
     measured(tmp_path, "ig", 40.0)
     assert "earlier version</small></td>" in page.page(boards.read(tmp_path)), (
         "said of each, if not all"
@@ -311,6 +312,60 @@ def test_a_claim_s_verdict(tmp_path: Path, sme: tuple, verdict: str, size: str) 
     measured(tmp_path, "sme", *sme)
     one = effect(tmp_path, "sme-over-ig", FIRST)
     assert (one.verdict, one.size) == (verdict, size)
+
+
+NINE = (1.0, 1.1, 0.9, 4.0, 4.1, 3.9, 7.0, 7.1, 6.9)
+
+
+@pytest.mark.parametrize(
+    ("networks", "over", "these"),
+    [
+        ("aaabbbccc", (1.0, 4.0, 7.0), True),  # three numbers: 4 +- 7.5
+        ("abcabcabc", (4.0, 4.1, 3.9), False),  # the networks are alike
+        ("aaaaaaaaa", None, False),
+        ("", None, False),
+    ],
+)
+def test_a_verdict_says_where_it_is_of_these_networks(
+    networks: str, over: tuple[float, ...] | None, these: bool
+) -> None:
+    """Nine clients of three trained networks are nine numbers only for these three."""
+    (training, *_) = claims.claims()["sme-over-ig"].effects
+    e = Evidence("sme-over-ig", training, None, NINE, networks=tuple(networks))
+    e = replace(e, effect=replace(training, sign=1))
+    assert e.verdict == "holds"
+    found = e.over_networks
+    expected = None if over is None else pytest.approx(verdicts.mean(over).half)
+    assert (found and found.half) == expected
+    assert e.of_these_networks == these
+    assert ("for these networks" in tables._size(e)) == these
+
+
+def test_an_effect_within_the_band_is_not_called_as_large(tmp_path: Path) -> None:
+    """The paper's +0.5 dB: anything would be equal. Its +2.5 has a size."""
+    row = "femnist-E10-N50"
+    for method, level in (("dlfa", 21.0), ("sme", 21.5)):
+        measured(tmp_path, method, *(level + x for x in (0, 0.1, 0.2)), row=row)
+    one = effect(tmp_path, "sme-over-dlfa", "FEMNIST, E = 10, N = 50")
+    assert (float(one.paper.value), one.size) == (pytest.approx(0.5), "")
+
+
+def test_effects_are_counted_as_cells_are(tmp_path: Path) -> None:
+    """With PyTorch's weights, once; what another reading gives is said apart."""
+    for init in ("torch", "lecun"):
+        measured(tmp_path, "ig", 20.0, 30.0, 40.0, init=init)
+        measured(tmp_path, "sme", 22.4, 32.5, 42.6, init=init)
+    said = " ".join(boards.weighed(boards.read(tmp_path)))
+    assert "Of 1 effect behind the paper's claims, 1 holds." in said
+    assert "Of 1 under another reading, 1 holds." in said
+
+
+def test_a_seed_is_one_client_of_cifar_and_two_of_femnist(tmp_path: Path) -> None:
+    """More of CIFAR-100's images are the same client's and others; FEMNIST draws a writer anew."""
+    for data in ("femnist", "cifar100"):
+        for n in (10, 50):
+            measured(tmp_path, "sme", 30.0, row=f"{data}-E10-N{n}")
+    assert boards.read(tmp_path).clients == {"femnist": 2, "cifar100": 1}
 
 
 @pytest.mark.parametrize(
@@ -670,19 +725,19 @@ def test_a_clone_around_the_working_folder_comes_first(
         published.results("speed.json")
 
 
-@pytest.mark.parametrize("level", [18.6, 12.2])
-def test_a_guess_above_the_paper_s_level_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: float
+def test_what_needs_no_attack_stands_beside_sme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What no attack is needed for stands beside SME, and 18 dB is no floor where it is above."""
+    """The mean image for SME's own clients, and over all clients the level that it reaches."""
     measured(tmp_path, "sme", 30.0, 31.0)
+    mean_images(tmp_path, 18.0, 18.4, 17.0)
     board = boards.read(tmp_path)
-    guess = {"mean image": level, "best of 1000": 11.0, "l_sim": 0.1}
-    held = json.dumps({f"{ROW} {k}": guess for k in (0, 1)})
+    held = json.dumps({f"{ROW} {k}": {"best of 1000": 11.0} for k in (0, 1, 2)})
     monkeypatch.setattr(page.published, "results", lambda name: held)
     text = "\n".join(page._worth(board))
-    assert f"| {SAID} | {level} dB | 11.0 dB | 2 | 30.5 dB (2) |" in text
-    assert ("no attack is needed for." in text) == (level > 18)
+    assert f"| {SAID} | 30.5 dB (2) | 18.2 dB | 11.0 dB (3) |" in text
+    half = verdicts.mean([18.0, 18.4, 17.0]).half
+    assert f"17.8 ± {half:.1f} dB over 3 clients of ten images" in text
 
 
 def mean_images(folder: Path, *levels: float) -> None:

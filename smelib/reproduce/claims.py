@@ -54,13 +54,24 @@ class Claim:
 
 @dataclass(frozen=True)
 class Evidence:
-    """An effect as the paper has it and as we measured it on pairs of the same client."""
+    """An effect as the paper has it and as we measured it on pairs of the same client.
+
+    `networks` says for each pair from which trained network it started; nothing where from none.
+    """
 
     claim: str
     effect: Effect
     paper: Mean | None
     pairs: tuple[float, ...]
     earlier: bool = False
+    networks: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether it counts, as cells do: with PyTorch's weights and LeNet's second softmax."""
+        rows = (self.effect.more.row, self.effect.less.row)
+        single = any(row.startswith("lenet") and "softmax" not in row for row in rows)
+        return self.effect.init == "torch" and not single
 
     @property
     def ours(self) -> Interval:
@@ -84,25 +95,46 @@ class Evidence:
         The interval lies wholly on the claimed side of zero: it holds; on the other: it does not.
         Nor does it where the interval has zero in it and next to nothing of what is claimed.
         """
-        if not self.pairs:
-            return "not run"
-        said = str(verdicts.verdict(self.ours, self.effect.scale.limit))
+        return self._judged(verdicts.mean(self.pairs)) if self.pairs else "not run"
+
+    def _judged(self, mean: Mean) -> str:
+        """The verdict on a mean over clients, or over networks."""
+        ours = mean.interval
+        said = str(verdicts.verdict(ours, self.effect.scale.limit))
         if self.sign == 0:
             return {verdicts.EQUAL: HOLDS, verdicts.DIFFERENT: FAILS}.get(said, UNDECIDED)
-        if self.sign * self.ours.value > self.ours.half:
+        if self.sign * ours.value > ours.half:
             return HOLDS
-        against = -self.sign * self.ours.value > self.ours.half
-        nothing = said == verdicts.EQUAL and self._next_to_nothing
+        against = -self.sign * ours.value > ours.half
+        nothing = said == verdicts.EQUAL and self._next_to_nothing(mean)
         return FAILS if nothing or against else UNDECIDED
 
-    @property
-    def _next_to_nothing(self) -> bool:
+    def _next_to_nothing(self, mean: Mean) -> bool:
         """Whether less than half of the paper's effect has room, and that effect is excluded."""
         if self.paper is None:
             return True
-        gap, most = verdicts.mean(self.pairs) - self.paper, self.sign * self.ours.value
-        small = most + self.ours.half < abs(self.paper.value) / 2
+        gap, most = mean - self.paper, self.sign * mean.value
+        small = most + mean.half < abs(self.paper.value) / 2
         return bool(small and abs(gap.value) > gap.half)
+
+    @property
+    def over_networks(self) -> Mean | None:
+        """The mean where the trained networks are the sample, each the mean of its clients.
+
+        None where there are not two. The interval of `ours` is over clients, networks held fixed.
+        """
+        held: dict[str, list[float]] = {}
+        for network, value in zip(self.networks, self.pairs, strict=False):
+            held.setdefault(network, []).append(value)
+        if len(held) < 2:
+            return None
+        return verdicts.mean([np.mean(values) for values in held.values()])
+
+    @property
+    def of_these_networks(self) -> bool:
+        """Whether there would be another verdict if the trained networks were the sample."""
+        mean = self.over_networks
+        return mean is not None and self._judged(mean) != self.verdict
 
     @property
     def close(self) -> bool:
@@ -118,11 +150,16 @@ class Evidence:
 
     @property
     def size(self) -> str:
-        """Whether the effect is as large as the paper's, by the rule for cells; or empty."""
+        """Whether the effect is as large as the paper's, by the rule for cells; or empty.
+
+        Empty too where the paper's is smaller than the band, in which anything would be equal.
+        """
         if self.paper is None or not self.pairs:
             return ""
         gap = verdicts.mean(self.pairs) - self.paper
-        return str(verdicts.verdict(gap, self.effect.scale.limit))
+        said = str(verdicts.verdict(gap, self.effect.scale.limit))
+        small = abs(self.paper.value) <= self.effect.scale.limit
+        return "" if said == verdicts.EQUAL and small else said
 
 
 def _settings(sizes: Sequence[int] = (10, 50)) -> Iterator[tuple[str, str]]:
@@ -365,6 +402,7 @@ def weigh(shelf: cells.Shelf) -> list[Evidence]:
                         None if claim.ours else _effect(given, one),
                         tuple(float(a - b) for a, b in values),
                         earlier,
+                        tuple(more["network"] for more, _ in pairs if more["network"]),
                     )
                 )
     return found

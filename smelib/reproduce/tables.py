@@ -66,12 +66,13 @@ def _badge(word: str) -> str:
 def _size(e: Evidence) -> str:
     """How large an effect is beside the paper's, or why it is undecided; else nothing."""
     level = ["claimed: level"] * (e.paper is not None and e.sign == 0)
+    these = ["for these networks"] * e.of_these_networks
     if level or e.why:
-        return "; ".join([*level, *[e.why] * bool(e.why)])
-    if e.size != verdicts.DIFFERENT:
-        return "as large" if e.size == verdicts.EQUAL else ""
-    paper = float(e.paper.value)
-    return "larger" if float(e.ours.value) * np.sign(paper) > abs(paper) else "smaller"
+        return "; ".join([*level, *[e.why] * bool(e.why), *these])
+    size = {verdicts.EQUAL: "as large", verdicts.DIFFERENT: "smaller"}.get(e.size)
+    if size == "smaller" and float(e.ours.value) * np.sign(e.paper.value) > abs(e.paper.value):
+        size = "larger"
+    return "; ".join([*[size] * bool(size), *these])
 
 
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
@@ -141,6 +142,8 @@ def forest(board: Board) -> list[str]:
         f"not, and {count['undecided']} are undecided"
     )
     axis = strips.Axis(-10.0, 10.0)
+    alone = any(len(c.values) == 1 for c in shown)
+    single = "A hollow dot is a single client. " if alone else ""
     rows = []
     for c in shown:
         name = f"{names.short(c.table, c.row)} {names.METHODS[c.method]}"
@@ -150,7 +153,7 @@ def forest(board: Board) -> list[str]:
         "```{raw} html",
         '<figure class="forest full-width">',
         f"<figcaption><strong>{title}.</strong> Ours minus the paper's PSNR in dB, with the 95 % "
-        f"interval; shaded: ±{verdicts.DECIBELS.band:g} dB. A hollow dot is a single client. "
+        f"interval; shaded: ±{verdicts.DECIBELS.band:g} dB. {single}"
         "Intervals are cut at 10 dB. R5: after five rounds of training; E: epochs; N: images."
         "</figcaption>",
         f'<div class="rows"><div></div>{strips.ticks(axis, (-10, -5, -2, 0, 2, 5, 10))}',
