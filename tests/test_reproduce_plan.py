@@ -177,7 +177,10 @@ def test_clients_are_spread_over_three_federations(
 ) -> None:
     found = Counter(j.network for j in jobs("trained", rows=["R20-E20-N10"], methods=["sme"]))
     assert found == {(20, 0): 4, (20, 1): 3, (20, 2): 3}
-    assert {j.network for j in jobs("low_rank", rows=["E10-B10-R20"])} == {(20, 0)}
+    assert {j.network for j in jobs("low_rank", rows=["E10-B10-R20"])} == {
+        (20, k) for k in range(3)
+    }
+    assert {j.network for j in jobs("low_rank", rows=["E10-B10-R1"])} == {(1, 0)}
     root = small_femnist(tmp_path / "data", writers=np.repeat(np.arange(6), 2))
     drawn, build = [], models.cnn
     monkeypatch.setattr(models, "cnn", lambda *a, seed: drawn.append(seed) or build(*a, seed=seed))
