@@ -14,6 +14,7 @@ import numpy as np
 from smelib.errors import InputError
 from smelib.reproduce import names, published, tables, verdicts
 from smelib.reproduce.cells import Cell
+from smelib.reproduce.plan import ROWS
 from smelib.reproduce.scoreboard import Board, between, chance, text, weighed, whom
 
 HERE = Path(__file__).parent
@@ -156,9 +157,8 @@ def _worth(board: Board) -> list[str]:
     ]
     every = [v for k, v in board.guesses.items() if k.startswith("femnist 10 ")]
     alone = verdicts.mean(every).interval if len(every) > 1 else None
-    for row, values in held.items():
-        if row not in mine or not mine[row].guesses:
-            continue
+    for row in (r for r in ROWS["main"] if r in held and r in mine and mine[r].guesses):
+        values = held[row]
         best = np.mean([v["best of 1000"] for v in values])
         said = (
             names.row("main", row),
