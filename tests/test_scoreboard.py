@@ -357,7 +357,7 @@ def test_effects_are_counted_as_cells_are(tmp_path: Path) -> None:
         measured(tmp_path, "sme", 22.4, 32.5, 42.6, init=init)
     said = " ".join(boards.weighed(boards.read(tmp_path)))
     assert "Of 1 effect behind the paper's claims, 1 holds." in said
-    assert "Of 1 under another reading, 1 holds." in said
+    assert "Of 1 with LeCun's weights or LeNet's one softmax, 1 holds." in said
 
 
 def test_a_seed_is_one_client_of_cifar_and_two_of_femnist(tmp_path: Path) -> None:

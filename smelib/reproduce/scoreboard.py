@@ -106,7 +106,9 @@ def weighed(board: Board) -> list[str]:
             some = f"{len(mine)} effect{'s' * (len(mine) > 1)}"
             sentences.append(f"Of {some} behind {whose}, {tally(e.verdict for e in mine)}.")
         if others := [e.verdict for e in every if not e.counted]:
-            sentences.append(f"Of {len(others)} under another reading, {tally(others)}.")
+            sentences.append(
+                f"Of {len(others)} with LeCun's weights or LeNet's one softmax, {tally(others)}."
+            )
     held = [e for e in board.evidence if e.pairs and e.verdict == HOLDS]
     few = sum(len(e.pairs) <= FEW for e in held)
     if few:
