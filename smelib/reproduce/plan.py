@@ -137,9 +137,7 @@ def _rows() -> dict[str, dict[str, Row]]:
             for e in (10, 20, 50)
         },
         "low_rank": {
-            f"E{e}-B{b}-R{r}": Row(
-                epochs=e, samples=50, batch_size=b, rounds=r, networks=3 if r > 1 else 1
-            )
+            f"E{e}-B{b}-R{r}": Row("femnist", "cnn", e, 50, b, rounds=r, networks=min(r, 3))
             for e, b, r in paths
         },
         "trained": {
