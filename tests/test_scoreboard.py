@@ -780,3 +780,17 @@ def test_a_guess_is_for_the_clients_of_today(tmp_path: Path) -> None:
     mean_images(tmp_path, 18.0)
     assert the(cells.cells(tmp_path), "ig").guesses == ()
     assert not page._over_the_mean_image(boards.read(tmp_path))
+
+
+def test_what_the_plan_has_of_lecun_s_weights_is_priced_until_it_ran(tmp_path: Path) -> None:
+    """The scoreboard is the one place for what was not run, under every reading of the plan."""
+    row, said = "femnist-E10-N50", "DLFA, FEMNIST, E = 10, N = 50, LeCun's weights"
+
+    def listed() -> dict[str, str]:
+        return {words: command for words, command, _ in tables._missing(boards.read(tmp_path))}
+
+    clients = plan.planned("main", row, "dlfa", "lecun")
+    assert f"--inits lecun --seeds {clients} " in listed()[said]
+    assert not any("N = 200, LeCun" in words for words in listed()), "the plan has none"
+    measured(tmp_path, "dlfa", 20.0, 21.0, row=row, init="lecun")
+    assert said not in listed()

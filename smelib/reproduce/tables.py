@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 from smelib.reproduce import names, prices, strips, verdicts
 from smelib.reproduce.cells import COLUMNS, ORDER, QUANTITY, Cell, by_chance, counts
 from smelib.reproduce.claims import Evidence, claims
-from smelib.reproduce.plan import ROWS, Job
+from smelib.reproduce.plan import ROWS, Job, planned
 from smelib.reproduce.scoreboard import Board, between, tally, text
 from smelib.version import REPOSITORY
 
@@ -291,8 +292,25 @@ def _missing(board: Board) -> list[tuple[str, str, list[Job]]]:
         if jobs := [Job(*side, k) for side in beyond for k in range(5)]:
             words = f"{len(beyond)} cells of the claim {name}, beyond the paper's tables"
             rows.append((words, f"smelib reproduce --claim {name} --data-root DIR", jobs))
+    rows += _other_readings(board)
     rows += [_wanting(e) for e in board.evidence if e.why and not e.close]
     return sorted(rows, key=lambda row: prices.price(row[2]).hours)
+
+
+def _other_readings(board: Board) -> list[tuple[str, str, list[Job]]]:
+    """What the plan has under LeCun's weights, and no run yet: in words, command and jobs."""
+    known = {(*c.source, c.method): c for c in board.cells if c.metric == "psnr"}
+    run = {(*c.source, c.method, c.init) for c in board.cells if c.values or c.failed}
+    rows = []
+    for (table, row, method), c in sorted(known.items()):
+        clients = planned(table, row, method, "lecun")
+        if clients and (table, row, method, "lecun") not in run:
+            first = ROWS[table][row].first
+            jobs = [Job(table, row, method, first + k, "lecun") for k in range(clients)]
+            words = f"{names.METHODS[method]}, {names.row(table, row)}, LeCun's weights"
+            command = replace(c, init="lecun").command
+            rows.append((words, command.replace("--seeds 5", f"--seeds {clients}"), jobs))
+    return rows
 
 
 def _wanting(e: Evidence) -> tuple[str, str, list[Job]]:
@@ -336,8 +354,8 @@ def not_run(board: Board) -> list[str]:
         for words, command, jobs in rows
     ]
     return [
-        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, and for "
-        "undecided effects the clients that they want, from "
+        f"Together {total}: ".replace("$", r"\$") + "estimated for five clients each, with "
+        "LeCun's weights as many as the plan has, for undecided effects those that they want, from "
         f"operations that `benchmarks/flops.py` counted, assuming {prices.ASSUMED}. Put your "
         "folder with the data in place of `DIR`. What the plan leaves to a GPU, {doc}`a page "
         "</notebooks/00_run_everything_on_a_gpu>` runs on Colab.",
