@@ -38,13 +38,20 @@ def refused(name: str, function: object) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_kernel_s_own_function_passes_with_one_line(name: str, capsys) -> None:
     check = getattr(checks, name)
-    start = time.process_time()
     assert check(check.check.reference) is None
-    assert time.process_time() - start < 2
     line = capsys.readouterr().out
     exact = name in ("masked", "read_label", "recount", "verdict", "whole")
     digits = "exactly" if exact else r"value to 9 digits(, (both gradients|gradient) to 7)?"
     assert re.fullmatch(rf"{name} agrees with smelib on 5 [a-z ]+: {digits}\n", line), line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_check_takes_at_most_two_seconds(name: str) -> None:
+    check = getattr(checks, name).check
+    check.run(check.reference)  # the first of a process loads 800 modules of torch: not its time
+    start = time.process_time()
+    check.run(check.reference)
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)
