@@ -138,12 +138,18 @@ class Cell:
     @property
     def command(self) -> str:
         """What would run the cell's first five clients."""
+        return self.running(5)
+
+    def running(self, clients: int) -> str:
+        """What would run the cell's first clients."""
         table, row = self.source
         methods = f"{self.method},sme" if table == "cost" else self.method
         which = "" if table == "low_rank" else f" --methods {methods}"
         which += "" if self.init == "torch" else f" --inits {self.init}"
         again = " --retry-failed" if self.failed else ""
-        return f"smelib reproduce {table} --rows {row}{which} --seeds 5{again} --data-root DIR"
+        return (
+            f"smelib reproduce {table} --rows {row}{which} --seeds {clients}{again} --data-root DIR"
+        )
 
 
 def paper() -> dict[tuple[str, str, str, str], dict]:

@@ -308,8 +308,7 @@ def _other_readings(board: Board) -> list[tuple[str, str, list[Job]]]:
             first = ROWS[table][row].first
             jobs = [Job(table, row, method, first + k, "lecun") for k in range(clients)]
             words = f"{names.METHODS[method]}, {names.row(table, row)}, LeCun's weights"
-            command = replace(c, init="lecun").command
-            rows.append((words, command.replace("--seeds 5", f"--seeds {clients}"), jobs))
+            rows.append((words, replace(c, init="lecun").running(clients), jobs))
     return rows
 
 
