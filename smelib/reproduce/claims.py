@@ -200,17 +200,16 @@ def _against_dlfa() -> list[Effect]:
 
 
 def _rounds() -> list[Effect]:
-    """What was run on five clients or more; see `page.READING` for the rest."""
-    stages = [("sme", 10, (5, 10, 20)), ("sme", 50, (20,))]
-    stages += [("ig", 10, (5, 10, 20)), ("ig", 50, (20,)), ("dlfa", 10, (5, 10, 20))]
+    """The first round's clients again, with networks that have been trained for longer."""
     found = []
-    for method, n, rounds in stages:
-        for e in (10, 20) if method != "dlfa" else (10,):
-            for r in rounds:
-                later = Side("trained", f"R{r}-E{e}-N{n}", method)
-                first = Side("main", f"femnist-E{e}-N{n}", method)
-                said = f"{method.upper()} after {r} rounds, E = {e}, N = {n}"
-                found.append(Effect(said, later, first, sign=-1))
+    for method in ("sme", "ig", "dlfa"):
+        for n in (10, 50):
+            for e in (10, 20):
+                for r in (5, 10, 20):
+                    later = Side("trained", f"R{r}-E{e}-N{n}", method)
+                    first = Side("main", f"femnist-E{e}-N{n}", method)
+                    said = f"{method.upper()} after {r} rounds, E = {e}, N = {n}"
+                    found.append(Effect(said, later, first))
     return found
 
 
@@ -262,11 +261,11 @@ def _rebalanced() -> list[Effect]:
 def _recovered() -> list[Effect]:
     return [
         Effect(
-            f"{method.upper()}, FEMNIST, E = 10, N = {n}",
-            Side("main", f"femnist-E10-N{n}-recovered", method),
-            Side("main", f"femnist-E10-N{n}", method),
+            f"{method.upper()}, FEMNIST, E = {e}, N = {n}",
+            Side("main", f"femnist-E{e}-N{n}-recovered", method),
+            Side("main", f"femnist-E{e}-N{n}", method),
         )
-        for n in (10, 50)
+        for e, n in ((10, 10), (10, 50), (50, 50))
         for method in ("sme", "ig")
     ]
 
