@@ -392,7 +392,7 @@ def test_an_undecided_effect_says_whether_clients_are_wanting(
     assert f"undecided, {why}" in boards.summary(board)
     text = page.page(board)
     assert f"{why}</small>" in text
-    wanted = f"{10 - clients} more clients for an undecided effect of sme-over-ig: {SAID}"
+    wanted = f"{10 - clients} more clients, where these leave it undecided: SME minus IG, {SAID}"
     command = f"smelib reproduce main --rows {ROW} --methods sme,ig --inits torch --seeds 10"
     assert (wanted in text) == (command in text) == (why == "too few clients")
 

@@ -8,7 +8,7 @@ one line per finished job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -106,24 +106,22 @@ class Job:
         return row.rounds, (self.seed - row.first) % row.networks
 
 
+_SOFTMAX = (("softmax", True),)
+_NETWORKS = {
+    "mlp": Row(network="mlp"),
+    "lenet": Row(network="lenet", lr=0.4),
+    "lenet_softmax": Row(network="lenet", lr=0.4, options=_SOFTMAX),
+    "resnet8": Row(network="resnet8"),
+    # other statistics of its batch norms than those of the first weights
+    "resnet8_batch": Row(network="resnet8", options=(("batch_norm", "batch"),)),
+    "resnet8_data": Row(network="resnet8", options=(("batch_norm", "data"),)),
+    "vit": Row(network="vit"),
+}
+
+
 def _rows() -> dict[str, dict[str, Row]]:
     size = [(e, n) for n in (10, 50) for e in (10, 20, 50)]
     sets = ("femnist", "cifar100")
-    softmax = (("softmax", True),)
-    nets = {
-        "mlp": Row(network="mlp"),
-        "lenet": Row(network="lenet", lr=0.4),
-        "lenet_softmax": Row(network="lenet", lr=0.4, options=softmax),
-        "resnet8": Row(network="resnet8"),
-        # other statistics of its batch norms than those of the first weights
-        "resnet8_batch": Row(network="resnet8", options=(("batch_norm", "batch"),)),
-        "resnet8_data": Row(network="resnet8", options=(("batch_norm", "data"),)),
-        "vit": Row(network="vit"),
-    }
-
-    def at(row: Row, **changes: object) -> Row:
-        return Row(**{**vars(row), **changes})
-
     paths = [(10, 50, 1), (50, 50, 1), (10, 10, 1), (10, 50, 20), (25, 25, 1), (5, 5, 1)]
     paths += [(10, 10, r) for r in (5, 10, 20)]
     return {
@@ -152,14 +150,14 @@ def _rows() -> dict[str, dict[str, Row]]:
         },
         "architectures": {
             **{
-                f"{k}-E{e}-N{n}": at(v, epochs=e, samples=n)
-                for k, v in nets.items()
+                f"{k}-E{e}-N{n}": replace(v, epochs=e, samples=n)
+                for k, v in _NETWORKS.items()
                 for e, n in size
                 if n == 10 or not k.startswith("resnet8_")
             },
             # "DLFA works when the learning rate of LeNet is lower", says the appendix
             "lenet_slow-E10-N10": Row(network="lenet"),
-            "lenet_softmax_slow-E10-N10": Row(network="lenet", options=softmax),
+            "lenet_softmax_slow-E10-N10": Row(network="lenet", options=_SOFTMAX),
         },
         "large_n": {
             f"cifar100-E20-N{n}": Row("cifar100", epochs=20, samples=n) for n in (20, 100, 150, 200)

@@ -330,8 +330,11 @@ def _wanting(e: Evidence) -> tuple[str, str, list[Job]]:
         for k in range(len(e.pairs), most)
     ]
     whose = "" if init == "torch" else f", {names.WEIGHTS[init]} weights"
-    words = f"{most - len(e.pairs)} more clients for an undecided effect of {e.claim}: "
-    return f"{words}{e.effect.label}{whose}", " && ".join(commands), jobs
+    pair = " minus ".join(names.METHODS[s.method] for s in (e.effect.more, e.effect.less))
+    named = e.effect.more.method == e.effect.less.method or pair in e.effect.label
+    said = e.effect.label if named else f"{pair}, {e.effect.label}"
+    words = f"{most - len(e.pairs)} more clients, where these leave it undecided: {said}{whose}"
+    return words, " && ".join(commands), jobs
 
 
 def not_run(board: Board) -> list[str]:
