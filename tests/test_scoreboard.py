@@ -794,3 +794,31 @@ def test_what_the_plan_has_of_lecun_s_weights_is_priced_until_it_ran(tmp_path: P
     assert not any("N = 200, LeCun" in words for words in listed()), "the plan has none"
     measured(tmp_path, "dlfa", 20.0, 21.0, row=row, init="lecun")
     assert said not in listed()
+
+
+def test_an_end_that_rounds_to_zero_shows_on_which_side_it_lies() -> None:
+    for half, said in ((0.77, "[−1.55, −0.01]"), (0.79, "[−1.57, +0.01]"), (0.5, "[−1.3, −0.3]")):
+        assert boards.between(verdicts.Interval(-0.78, half), verdicts.DECIBELS) == said
+    assert boards.between(verdicts.Interval(0.0, 0.0), verdicts.DECIBELS) == "[+0.00, +0.00]"
+
+
+@pytest.mark.parametrize(
+    ("lead", "side"), [(1.0, "ours is above zero"), (-1.0, "ours is below zero"), (0.0, "")]
+)
+def test_a_line_that_the_paper_has_level_says_where_ours_is_clear_of_zero(
+    tmp_path: Path, lead: float, side: str
+) -> None:
+    """Here the paper's 25.7 against 26.4 dB; ours hold as level, and are no draw all the same."""
+    for method, more in (("sme", lead), ("dlfa", 0.0)):
+        psnrs = (25.0 + more, 26.1 + more * 1.1, 27.0 + more, 26.5 + more * 0.9)
+        measured(tmp_path, method, *psnrs, row="femnist-E50-N10")
+        measured(tmp_path, method, *(x + 10 * (method == "sme") for x in (20.0, 20.5, 21.0)))
+    board = boards.read(tmp_path)
+    found = effect(tmp_path, "sme-over-dlfa", "FEMNIST, E = 50, N = 10")
+    assert found.level
+    assert found.verdict == "holds"
+    text = page.page(board)
+    assert ("claimed: level; ours is" in text) == bool(side)
+    assert side in text
+    beside = ", and 1 of ours is clear of zero" * bool(side)
+    assert f"2 hold; 1 of these the paper has level{beside}" in text

@@ -89,6 +89,11 @@ class Evidence:
         return int(np.sign(self.paper.value)) * (abs(self.paper.value) > 2 * self.paper.error)
 
     @property
+    def level(self) -> bool:
+        """Whether the paper has no difference here: its own number lies within two errors of 0."""
+        return self.paper is not None and self.sign == 0
+
+    @property
     def verdict(self) -> str:
         """Whether the sign is as claimed; where no difference is claimed, whether there is one.
 
@@ -287,7 +292,8 @@ def _beyond() -> tuple[Claim, ...]:
         ),
         Claim(
             "recovered-labels",
-            "Beyond the paper: labels read from the update serve as well as the true ones",
+            "Beyond the paper: labels read from the update, few of them wrong, serve as well as "
+            "the true ones",
             tuple(_recovered()),
             ours=True,
         ),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -54,23 +55,29 @@ def read(folder: Path) -> Board:
     return Board(folder, cells(shelf), weigh(shelf), len(attacked), named, shelf.guesses)
 
 
-def text(value: float, scale: verdicts.Scale, *, signed: bool = False) -> str:
+def text(value: float, scale: verdicts.Scale, *, signed: bool = False, more: int = 0) -> str:
     """A number as the page and the terminal print it; a logarithm as the factor it stands for."""
     if scale.ratio:
         factor = float(np.exp(value))
         return f"{factor:.{1 if factor >= 2 else 2}f}×"
-    digits = 1 if scale == verdicts.DECIBELS else 3
+    digits = more + (1 if scale == verdicts.DECIBELS else 3)
     value = round(value, digits) + 0.0  # no negative zero
     found = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     return found.replace("-", "−")
 
 
 def between(found: verdicts.Interval, scale: verdicts.Scale, *, signed: bool = True) -> str:
-    """An interval in brackets; nothing for a single client."""
+    """An interval in brackets; nothing for a single client.
+
+    With one decimal more where an end would be printed as zero: on which side it lies is the point.
+    """
     if not np.isfinite(found.half):
         return ""
-    low, high = (text(float(x), scale, signed=signed) for x in (found.low, found.high))
-    return f"[{low}, {high}]"
+    for more in (0, 1):
+        ends = [text(float(x), scale, signed=signed, more=more) for x in (found.low, found.high)]
+        if not any(re.fullmatch(r"[+−]?0\.0+", end) for end in ends):
+            break
+    return f"[{', '.join(ends)}]"
 
 
 def tally(names: Iterable[str]) -> str:
@@ -85,6 +92,18 @@ def tally(names: Iterable[str]) -> str:
     return ", ".join(
         f"{count[name]} {said[count[name] > 1]}" for name, said in words.items() if count[name]
     )
+
+
+def came_out(evidence: Iterable[Evidence]) -> str:
+    """A claim's verdicts in words, and how many of them are on rows that the paper has level."""
+    every = list(evidence)
+    level = [e for e in every if e.pairs and e.level]
+    said = tally(e.verdict for e in every)
+    if not level or len(level) == len(every):
+        return said
+    clear = sum(abs(e.ours.value) > e.ours.half for e in level)
+    beside = f", and {clear} of ours {'is' if clear == 1 else 'are'} clear of zero" * bool(clear)
+    return f"{said}; {len(level)} of these the paper has level{beside}"
 
 
 def whom(board: Board) -> str:
@@ -137,8 +156,7 @@ def chance(board: Board) -> list[str]:
 
 def _claim_lines(board: Board, name: str) -> list[str]:
     mine = [e for e in board.evidence if e.claim == name]
-    said = tally(e.verdict for e in mine)
-    lines = [f"{claims()[name].words}: {said}"]
+    lines = [f"{claims()[name].words}: {came_out(mine)}"]
     for e in mine:
         if not e.pairs:
             continue

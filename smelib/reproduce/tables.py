@@ -15,7 +15,7 @@ from smelib.reproduce import names, prices, strips, verdicts
 from smelib.reproduce.cells import COLUMNS, ORDER, QUANTITY, Cell, by_chance, counts
 from smelib.reproduce.claims import Evidence, claims
 from smelib.reproduce.plan import ROWS, Job, planned
-from smelib.reproduce.scoreboard import Board, between, tally, text
+from smelib.reproduce.scoreboard import Board, between, came_out, text
 from smelib.version import REPOSITORY
 
 HEADINGS = (
@@ -66,7 +66,9 @@ def _badge(word: str) -> str:
 
 def _size(e: Evidence) -> str:
     """How large an effect is beside the paper's, or why it is undecided; else nothing."""
-    level = ["claimed: level"] * (e.paper is not None and e.sign == 0)
+    level = ["claimed: level"] * e.level
+    if e.level and abs(e.ours.value) > e.ours.half:  # within the band or not
+        level += ["ours is above zero" if e.ours.value > 0 else "ours is below zero"]
     these = ["for these networks"] * e.of_these_networks
     if level or e.why:
         return "; ".join([*level, *[e.why] * bool(e.why), *these])
@@ -78,7 +80,7 @@ def _size(e: Evidence) -> str:
 
 def _claim(mine: Sequence[Evidence], words: str, unit: str) -> str:
     """A claim: its words and its count, then a line for each effect that was measured."""
-    said = tally(e.verdict for e in mine if e.pairs)
+    said = came_out(e for e in mine if e.pairs)
     head = f'<tr class="claim"><th colspan="6" scope="rowgroup">{_set(words)}'
     head += f'<span class="count">{said or "not run"}</span></th></tr>'
     shown = [e for e in mine if e.pairs]
