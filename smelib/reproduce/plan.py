@@ -232,7 +232,7 @@ PLAN = tuple(
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
         ("main", "cifar100-E10-N10", "dlfa", BOTH, 3),
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
-        ("trained", "R20-E10-N10", "dlfa", "torch", 10),  # where the paper has DLFA level
+        ("trained", "R20-*-N10", "dlfa", "torch", 10),  # where the paper has DLFA level or ahead
         ("architectures", "mlp-E10-N10 lenet*-E10-N10", "sme dlfa", BOTH, 5),
         ("architectures", "resnet8-E10-N10 vit-E10-N10", "sme dlfa", BOTH, 2),
         # ResNet8, whose IG cells are furthest off: three kinds of batch norm
