@@ -223,7 +223,7 @@ READING = (
     f"ten, a true effect of zero is taken for another in {100 * verdicts.LOOKED:.0f} % of "
     "draws, not in 5 %, and more often in the lines that were looked at more often: read an "
     "interval that just leaves zero out with that in mind.",
-    "DLFA's rises after training are one finding and not three: untrained, it is further below "
+    "DLFA's rises after training are one finding and not several: untrained, it is further below "
     "the paper's than after training.",
     "The condition on half of the paper's effect was added when the first clients of one line had "
     "been seen, IG's fall after 20 rounds with E = 20 and N = 50, which was undecided without it.",

@@ -222,11 +222,10 @@ PLAN = tuple(
         ("main", "femnist-E*-N50", "ig sme retrace", "lecun", 3),
         ("main", "cifar100-E*-N10", "ig sme retrace", "lecun", 5),
         # SME against DLFA: both initialisations, the same clients
-        ("main", "femnist-E10-N10", "dlfa", BOTH, 10),
+        ("main", "femnist-E10-N10 femnist-E20-N10", "dlfa", BOTH, 10),
         ("main", "femnist-E10-N10", "ig sme dlfa", " ".join(MIXED), 5),
         ("main", "femnist-E10-N10", REBALANCED, BOTH, 5),
         ("architectures", "lenet_softmax-E10-N10", REBALANCED, "torch", 5),
-        ("main", "femnist-E20-N10", "dlfa", BOTH, 5),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
         ("main", "femnist-E50-N10", "dlfa", "torch", 10),  # where three left it open
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
