@@ -286,7 +286,7 @@ REPRODUCE = [
     ("main --rows femnist-E10-N11", "did you mean 'femnist-E10-N10'"),
     ("main --methods smee", "did you mean 'sme'"),
     ("main --inits xavier", "choose one of torch, lecun"),
-    ("trained --inits lecun", "choose one of torch"),
+    ("trained --inits xavier", "choose one of torch, lecun"),
     ("main --seeds 0", "at least one client"),
     ("main --seeds -1", "at least one client"),
     ("main --seeds 1.5", "'1.5' is not a whole number"),

@@ -133,7 +133,7 @@ def test_damaged_files_beside_the_results_stop_nothing(tmp_path: Path) -> None:
         (["defences", "--rows", "mnist-R0-none-0", "--methods", "aware-sme"], "no cell"),
         (["defences", "--inits", "lecun"], "choose one of torch"),
         (["main", "--inits", "lecunn"], "did you mean 'lecun'"),
-        (["trained", "--inits", "lecun"], "choose one of torch"),
+        (["trained", "--inits", "xavier"], "choose one of torch, lecun"),
         (["tiny", "--seeds", "0"], "at least one client"),
         (["tiny", "--workers", "0"], "at least one"),
         (["tiny", "--backend", "rya"], "did you mean 'ray'"),

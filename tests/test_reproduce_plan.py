@@ -61,7 +61,10 @@ def test_the_plan_is_a_table_whose_largest_number_counts() -> None:
     assert other["lenet_slow-E10-N10", "dlfa", "lecun"] == other["mlp-E10-N10", "sme", "lecun"] == 5
     assert other["vit-E20-N10", "ig", "torch"] == 3
     assert other["lenet_softmax-E50-N50", "ig", "torch"] == 2
-    rounds = Counter((j.row, j.method) for j in jobs("trained"))
+    assert {j.row for j in jobs("trained", inits=["lecun"])} == {
+        f"R{r}-E10-N10" for r in networks.ROUNDS
+    }
+    rounds = Counter((j.row, j.method) for j in jobs("trained", inits=["torch"]))
     assert (rounds["R20-E20-N10", "sme"], rounds["R20-E10-N10", "dlfa"]) == (10, 10)
     assert (rounds["R20-E20-N50", "sme"], rounds["R10-E10-N10", "dlfa"]) == (10, 5)
     assert (rounds["R5-E20-N50", "ig"], rounds["R5-E20-N50", "dlfa"]) == (10, 0)
@@ -100,7 +103,6 @@ def test_pairs_are_of_the_same_clients() -> None:
     assert not any(j.method == "retrace" and j.table == "cost" for j in jobs("cost"))
     paths = Counter(j.init for j in jobs("low_rank"))
     assert paths == {"torch": 90, "lecun": 50}
-    assert all(j.setting.rounds == 1 for j in jobs("low_rank", inits=["lecun"], seeds=2))
     assert len(jobs("main", rows=["cifar100-E50-N50"], methods=["dlfa"], seeds=3)) == 3
 
 
@@ -179,20 +181,42 @@ def test_clients_are_spread_over_three_federations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Counter(j.network for j in jobs("trained", rows=["R20-E20-N10"], methods=["sme"]))
-    assert found == {(20, 0): 4, (20, 1): 3, (20, 2): 3}
+    assert found == {(20, k, "torch"): clients for k, clients in enumerate((4, 3, 3))}
     assert {j.network for j in jobs("low_rank", rows=["E10-B10-R20"])} == {
-        (20, k) for k in range(3)
+        (20, k, "torch") for k in range(3)
     }
-    assert {j.network for j in jobs("low_rank", rows=["E10-B10-R1"])} == {(1, 0)}
+    assert {j.network[:2] for j in jobs("low_rank", rows=["E10-B10-R1"])} == {(1, 0)}
     root = small_femnist(tmp_path / "data", writers=np.repeat(np.arange(6), 2))
     drawn, build = [], models.cnn
-    monkeypatch.setattr(models, "cnn", lambda *a, seed: drawn.append(seed) or build(*a, seed=seed))
-    for which in (0, 1):
-        networks.make(tmp_path, root, rounds=(1,), which=which)
-    assert drawn == [0, 1], "each begins with weights of its own"
+
+    def cnn(*size: object, init: str, seed: int) -> models.Network:
+        drawn.append((init, seed))
+        return build(*size, init=init, seed=seed)
+
+    monkeypatch.setattr(models, "cnn", cnn)
+    begun = [("torch", 0), ("torch", 1), ("lecun", 0), ("lecun", 1)]
+    for init, which in begun:
+        networks.make(tmp_path, root, rounds=(1,), which=which, init=init)
+    assert drawn == begun, "each begins with weights of its own"
     made = networks.digests(networks.notes(tmp_path))
-    assert set(made) == {"femnist-R1.safetensors", "femnist-R1-1.safetensors"}
-    assert len(set(made.values())) == 2
+    wanted = ("R1", "R1-1", "R1-lecun", "R1-lecun-1")
+    assert set(made) == {f"femnist-{name}.safetensors" for name in wanted}
+    assert len(set(made.values())) == 4
+
+
+def test_a_client_starts_from_a_federation_of_its_own_kind_of_first_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = small_femnist(tmp_path / "data", writers=np.repeat(np.arange(6), 2))
+    seen = {}
+    monkeypatch.setattr(job, "measure", lambda *_, before, **__: seen.update(before) or {})
+    for init in plan.INITS:
+        networks.make(tmp_path, root, rounds=(5,), init=init)
+        job.run(Job("trained", "R5-E10-N10", "sme", 0, init), root=root, folder=tmp_path)
+        mine = networks.load(tmp_path, 5, 0, init)
+        assert all(torch.equal(seen[k], mine[k]) for k in mine)
+    other = networks.load(tmp_path, 5)
+    assert not any(torch.equal(mine[k], other[k]) for k in mine)
 
 
 def test_recovered_labels_come_from_the_update(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,8 +236,8 @@ def reproduce(
     for name in {j.setting.dataset for j in jobs}:
         data.load(name, root=data_root)
     folder.mkdir(parents=True, exist_ok=True)
-    for which in sorted({j.network[1] for j in jobs if j.setting.rounds > 1}):
-        networks.make(folder, data_root, which=which)
+    for which, init in sorted({j.network[1:] for j in jobs if j.setting.rounds > 1}):
+        networks.make(folder, data_root, which=which, init=init)
     root = data.data_root(data_root)  # also the environment's, which nodes elsewhere do not have
     options = {
         "root": root and str(root.resolve()),

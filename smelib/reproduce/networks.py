@@ -1,6 +1,7 @@
 """The networks of the trained table: FEMNIST's writers federated for 5, 10 and 20 rounds.
 
-Three times: each federation has first weights and a choice of reporting clients of its own.
+Three times from each kind of first weights: each federation has weights and a choice of reporting
+clients of its own.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ from smelib.version import __version__
 ROUNDS = (5, 10, 20)
 
 
-def file_name(rounds: int, which: int = 0) -> str:
+def file_name(rounds: int, which: int = 0, init: str = "torch") -> str:
     """The file that keeps the weights of a federation after so many rounds."""
-    return f"femnist-R{rounds}{f'-{which}' if which else ''}.safetensors"
+    parts = [f"femnist-R{rounds}", *[init] * (init != "torch"), *[str(which)] * (which > 0)]
+    return f"{'-'.join(parts)}.safetensors"
 
 
-def path(folder: Path, rounds: int, which: int = 0) -> Path:
+def path(folder: Path, rounds: int, which: int = 0, init: str = "torch") -> Path:
     """Where that file lies in a folder of results."""
-    return folder / "networks" / file_name(rounds, which)
+    return folder / "networks" / file_name(rounds, which, init)
 
 
-def load(folder: Path, rounds: int, which: int = 0) -> Params:
+def load(folder: Path, rounds: int, which: int = 0, init: str = "torch") -> Params:
     """The weights of a federation after so many rounds."""
-    return load_file(path(folder, rounds, which))
+    return load_file(path(folder, rounds, which, init))
 
 
 def digest(weights: Params) -> str:
@@ -66,7 +68,14 @@ def digests(noted: dict[str, dict[str, str]]) -> dict[str, str]:
     return {name: known["digest"] for name, known in noted.items() if "digest" in known}
 
 
-def make(folder: Path, root: str | None, rounds: Sequence[int] = ROUNDS, *, which: int = 0) -> None:
+def make(
+    folder: Path,
+    root: str | None,
+    rounds: Sequence[int] = ROUNDS,
+    *,
+    which: int = 0,
+    init: str = "torch",
+) -> None:
     """Federate FEMNIST by writer and keep the weights after 5, 10 and 20 rounds, where missing.
 
     Every tenth image of each writer is held out, and the accuracy is that on the held-out images.
@@ -75,12 +84,12 @@ def make(folder: Path, root: str | None, rounds: Sequence[int] = ROUNDS, *, whic
     room = folder / "networks"
     room.mkdir(parents=True, exist_ok=True)
     with FileLock(room / ".lock"):
-        if all(path(folder, r, which).is_file() for r in rounds):
+        if all(path(folder, r, which, init).is_file() for r in rounds):
             return
         writers = data.federation("femnist", clients=10**6, split="writer", root=root)
         held_out = _merge([_part(w, test=True) for w in writers])
         clients = [_part(w, test=False) for w in writers]
-        model = models.cnn(held_out.shape, held_out.classes, seed=which)
+        model = models.cnn(held_out.shape, held_out.classes, init=init, seed=which)
         protocol = Protocol(epochs=10, batch_size=50)
         history = federated.fedavg(
             model, clients, protocol, rounds=max(rounds), reporting=0.1, seed=which
@@ -97,7 +106,7 @@ def make(folder: Path, root: str | None, rounds: Sequence[int] = ROUNDS, *, whic
                     "smelib": __version__,
                 }
                 weights = {k: v.contiguous() for k, v in state.after.items()}
-                with store.replacing(path(folder, r, which)) as scratch:
+                with store.replacing(path(folder, r, which, init)) as scratch:
                     save_file(weights, scratch, metadata={k: str(v) for k, v in known.items()})
 
 

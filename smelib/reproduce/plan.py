@@ -100,10 +100,13 @@ class Job:
         return ROWS[self.table][self.row]
 
     @property
-    def network(self) -> tuple[int, int]:
-        """The trained network that the client starts from: after how many rounds, and which one."""
+    def network(self) -> tuple[int, int, str]:
+        """The trained network that the client starts from.
+
+        After how many rounds, which of the federations, and from which first weights.
+        """
         row = self.setting
-        return row.rounds, (self.seed - row.first) % row.networks
+        return row.rounds, (self.seed - row.first) % row.networks, self.init
 
 
 _SOFTMAX = (("softmax", True),)
@@ -231,6 +234,7 @@ PLAN = tuple(
         ("main", "femnist-E10-N50", "dlfa", BOTH, 3),
         ("main", "cifar100-E10-N10", "dlfa", BOTH, 3),
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
+        ("trained", "R*-E10-N10", "ig sme dlfa", "lecun", 5),
         ("trained", "R20-*-N10", "dlfa", "torch", 10),  # where the paper has DLFA level or ahead
         ("architectures", "mlp-E10-N10 lenet*-E10-N10", "sme dlfa", BOTH, 5),
         ("architectures", "resnet8-E10-N10 vit-E10-N10", "sme dlfa", BOTH, 2),
@@ -323,7 +327,7 @@ def jobs(
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
     every = (*METHODS, REBALANCED) if table in ("main", "architectures") else METHODS
     valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, every)
-    open_to = ("main", "architectures", "low_rank")
+    open_to = ("main", "architectures", "trained", "low_rank")
     for kind, given, known in (
         ("row", rows, [r for _, r in own]),
         ("method", methods, list(valid)),
@@ -338,8 +342,6 @@ def jobs(
     for where, row in own:
         for method in methods or valid:
             for init in inits or (*INITS, *MIXED):
-                if ROWS[where][row].rounds > 1 and init != "torch":
-                    continue  # the weights are the trained ones, whatever they began as
                 if not applies(ROWS[where][row], method):
                     continue
                 count = planned(where, row, method, init)
