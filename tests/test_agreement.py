@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from html import unescape
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -144,16 +145,14 @@ def chapter_10() -> Iterator[Fact]:
         for method in METHODS:
             if not (match := re.match(OURS, line.get(f"{method}, ours", ""))):
                 continue
-            label = name.replace("FEMNIST", method)
             if "change of PSNR in dB" in line:
+                label = name.replace("FEMNIST", method)
                 yield ("Training protects", label, "PyTorch's"), match[1], match[2]
-            elif "change, LeCun's weights" in line:
-                yield ("Training protects", label, "LeCun's"), match[1], match[2]
             elif "PSNR in dB" in line:
                 yield ("PSNR (dB)", name, method, "PyTorch's"), match[1], match[2]
-        if "change, LeCun's weights" in line:
-            match = re.match(OURS, line["SME − DLFA, ours"])
-            yield ("SME against DLFA", name, "LeCun's"), match[1], match[2]
+        for method, whose in product(METHODS, WEIGHTS.values()):
+            if match := re.match(OURS, line.get(f"{method}: {whose}", "")):
+                yield ("PSNR (dB)", name, method, whose), match[1], match[2]
 
 
 def chapter_11() -> Iterator[Fact]:
@@ -181,7 +180,7 @@ CHAPTERS = {  # and how many numbers of the scoreboard each prints at least
     chapter_7: 6,
     chapter_8: 6,
     chapter_9: 60,
-    chapter_10: 57,
+    chapter_10: 61,
     chapter_11: 30,
     chapter_12: 8,
 }

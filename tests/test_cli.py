@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -244,6 +246,27 @@ def test_audit_refuses_files(
 ) -> None:
     argv = audit_args(saved, after=damaged(saved, tmp_path, kind))
     assert message in refused(argv, capsys, tmp_path)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_ctrl_c_while_files_are_moved_is_too_late(
+    capsys: pytest.CaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """All of them arrive, the result is said, and who called hears Ctrl-C again."""
+    out = tmp_path / "out"
+    if there:  # then the files are moved one by one
+        out.mkdir()
+    replace, before = os.replace, signal.getsignal(signal.SIGINT)
+
+    def hit(*places: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        replace(*places)
+
+    monkeypatch.setattr("os.replace", hit)
+    assert cli.main(["attack", *QUICK, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 8
+    assert {f.name for f in out.iterdir()} == set(cli.files.FILES)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_out_that_is_a_file(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:

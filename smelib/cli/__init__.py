@@ -34,12 +34,13 @@ def in_sentences(program: str, work: Callable[[], int]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command of the command line."""
+    before = signal.getsignal(signal.SIGINT)
     try:
         return _answered(argv)
     finally:
-        if argv is None:  # the process ends here; Ctrl-C would only interrupt its tidying up
-            with suppress(ValueError):  # not the main thread, which alone hears signals
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Where the process ends here, Ctrl-C would only interrupt its tidying up.
+        with suppress(ValueError, TypeError):  # not the main thread, or no handler of Python's
+            signal.signal(signal.SIGINT, signal.SIG_IGN if argv is None else before)
 
 
 def _answered(argv: list[str] | None) -> int:

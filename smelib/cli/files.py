@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -76,6 +77,12 @@ def _scratch(place: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+def _hear_no_ctrl_c() -> None:
+    """Until the command ends: what is on its way to the disk gets there, and is said."""
+    with suppress(ValueError):  # not the main thread, which alone hears signals
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
@@ -95,6 +102,7 @@ def write(folder: Path, update: Update, found: Reconstruction, result: dict, not
             save_file(images, room / "images.safetensors")
             viz.save_grid(found.images, room / "images.png")
             (room / "result.json").write_text(json.dumps(result, indent=2) + "\n")
+            _hear_no_ctrl_c()
             for made in sorted((scratch / "new").iterdir()):  # the files, or the folder around them
                 os.replace(made, place / made.name)
     except (OSError, SafetensorError) as error:

@@ -230,6 +230,7 @@ PLAN = tuple(
         ("main", "femnist-E10-N10", REBALANCED, "torch", 5),
         ("main", "femnist-E10-N10", REBALANCED, "lecun", 10),  # open on five, as the MLP below
         ("architectures", "lenet_softmax-E10-N10", REBALANCED, "torch", 5),
+        ("trained", "R*-E10-N10", REBALANCED, "torch", 5),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
         ("main", "femnist-E50-N10", "dlfa", "torch", 10),  # where three left it open
         ("main", "femnist-E10-N50", "sme dlfa", BOTH, 5),
@@ -327,13 +328,17 @@ def jobs(
     if table not in ROWS:
         raise nearest("table", table, list(ROWS))
     own = [(table, r) for r in ROWS[table]] + [("main", r) for r in SHARED.get(table, ())]
-    every = (*METHODS, REBALANCED) if table in ("main", "architectures") else METHODS
+    attacked = ("main", "trained", "architectures")
+    every = (*METHODS, REBALANCED) if table in attacked else METHODS
     valid = {"low_rank": ("path",), "defences": DEFENDED}.get(table, every)
-    open_to = ("main", "architectures", "trained", "low_rank")
     for kind, given, known in (
         ("row", rows, [r for _, r in own]),
         ("method", methods, list(valid)),
-        ("initialisation", inits, list((*INITS, *MIXED) if table in open_to else ["torch"])),
+        (
+            "initialisation",
+            inits,
+            list((*INITS, *MIXED) if table in (*attacked, "low_rank") else ["torch"]),
+        ),
     ):
         for name in given:
             if not any(fnmatchcase(k, name) for k in known):
