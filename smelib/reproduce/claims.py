@@ -256,9 +256,19 @@ def _low_rank() -> list[Effect]:
 def _rebalanced() -> list[Effect]:
     cnn = partial(Side, "main", "femnist-E10-N10")
     lenet = partial(Side, "architectures", "lenet_softmax-E10-N10")
+    trained = {r: partial(Side, "trained", f"R{r}-E10-N10") for r in (5, 10, 20)}
     return [
         Effect("over the authors' factor, FEMNIST, E = 10", cnn(REBALANCED), cnn("dlfa"), sign=1),
         Effect("over the authors' factor, LeNet, E = 10", lenet(REBALANCED), lenet("dlfa"), sign=1),
+        *(
+            Effect(
+                f"over the authors' factor, FEMNIST after {r} rounds, E = 10",
+                at(REBALANCED),
+                at("dlfa"),
+                sign=1,
+            )
+            for r, at in trained.items()
+        ),
         Effect("under SME, FEMNIST, E = 10", cnn(REBALANCED), cnn("sme"), sign=-1),
     ]
 

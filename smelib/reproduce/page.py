@@ -43,8 +43,8 @@ COUNTED = (
     "PyTorch's weights were chosen by the cosines of the table `low_rank` and by IG and SME in the "
     "row FEMNIST, E = 10, N = 10, so that agreement there is partly by choice. On the "
     "untrained CNN with ten FEMNIST images DLFA's column looks like LeCun's weights and SME's like "
-    "PyTorch's; {doc}`chapter 9 </notebooks/09_shootout>` has the rows in which one kind fits "
-    "both, and the MLP, on which neither gives DLFA's. A cell that "
+    "PyTorch's; {doc}`chapter 9 </notebooks/09_shootout>` has what speaks for two kinds in the "
+    "paper, and what against. A cell that "
     "has as many clients of the kernel's present version as of an earlier one shows the present "
     "ones alone.",
 )
