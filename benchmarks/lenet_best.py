@@ -42,12 +42,14 @@ def run(form: str, init: str, seed: int, root: str) -> dict:
     )
     on_the_way = [metrics.evaluate(x, client.images).psnr for x in found.snapshots]
     best = int(np.argmax(on_the_way))
+    at = int(found.snapshot_steps[best])
     last = metrics.evaluate(found.images, client.images).psnr
     return {
         "last": round(last, 3),
         "best": round(max(last, on_the_way[best]), 3),
-        "at": int(found.snapshot_steps[best]),
-        "l_sim": found.similarity,
+        "at": at,
+        "l_sim": round(found.similarity, 4),
+        "l_sim there": round([*found.history["similarity"].tolist(), found.similarity][at], 4),
     }
 
 

@@ -227,19 +227,17 @@ PLAN = tuple(
         # SME against DLFA: both initialisations, the same clients
         ("main", "femnist-E10-N10 femnist-E20-N10", "dlfa", BOTH, 10),
         ("main", "femnist-E10-N10", "ig sme dlfa", " ".join(MIXED), 5),
-        ("main", "femnist-E10-N10", REBALANCED, "torch", 5),
-        ("main", "femnist-E10-N10", REBALANCED, "lecun", 10),  # open on five, as the MLP below
+        ("main", "femnist-E10-N10", REBALANCED, BOTH, 10),
         ("architectures", "lenet_softmax-E10-N10", REBALANCED, "torch", 5),
-        ("trained", "R*-E10-N10", REBALANCED, "torch", 5),
+        ("trained", "R*-E10-N10", REBALANCED, "torch", 10),
         ("main", "femnist-E50-N10", "dlfa", BOTH, 3),
         ("main", "femnist-E50-N10", "dlfa", "torch", 10),  # where three left it open
         ("main", "femnist-E10-N50", "sme dlfa", BOTH, 5),
         ("main", "cifar100-E10-N10", "dlfa", BOTH, 3),
         ("trained", "R*-E10-N10", "dlfa", "torch", 5),
-        ("trained", "R*-E10-N10", "ig sme dlfa", "lecun", 10),
+        ("trained", "R*-E10-N10", "ig sme dlfa", "lecun", 5),
         ("trained", "R20-*-N10", "dlfa", "torch", 10),  # where the paper has DLFA level or ahead
         ("architectures", "mlp-E10-N10 lenet*-E10-N10", "sme dlfa", BOTH, 5),
-        ("architectures", "mlp-E10-N10", "sme dlfa", "lecun", 10),
         ("architectures", "resnet8-E10-N10 vit-E10-N10", "sme dlfa", BOTH, 2),
         # ResNet8, whose IG cells are furthest off: three kinds of batch norm
         ("architectures", "resnet8-E*-N10", "ig sme retrace", "torch", 5),
